@@ -1,0 +1,63 @@
+// The whole command line as one function: the stand-alone program and the console script of the Python package
+// both call it, so they cannot differ.
+//
+//   CliEnvironment environment = process_environment();   // cli/process_environment.h
+//   environment.version = "0.1.0";
+//   return run_cli({"show", "--json"}, environment);
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lmemo {
+
+struct CliEnvironment;
+
+// A command that lives outside this library, for example in Python. It appears in the help and in the completions,
+// and gets every word that follows its name.
+struct ExternalCommand {
+  std::string name;
+  std::string summary;
+  std::function<int(const std::vector<std::string>& arguments, CliEnvironment& environment)> run;
+};
+
+// All that a command sees of the world outside. An empty function counts as "there is none".
+struct CliEnvironment {
+  std::function<void(std::string_view)> write_output;  // Data.
+  std::function<void(std::string_view)> write_error;   // Notes, progress, errors. Called from any thread, one at a time.
+  bool input_is_terminal = false;
+  bool output_is_terminal = false;
+  bool error_is_terminal = false;
+  int terminal_columns = 80;
+
+  // The value of an environment variable.
+  std::function<std::optional<std::string>(const std::string& name)> variable;
+  // Puts a question to the person at the terminal. nullopt: end of input, or interrupted.
+  std::function<std::optional<std::string>(std::string_view question)> ask;
+  // True once the user pressed Ctrl-C. Called often, from the working thread.
+  std::function<bool()> interrupted;
+
+  std::filesystem::path working_directory;
+  std::filesystem::path shipped_corpus;  // The texts that come with lmemo; empty if they were not found.
+  std::string version;
+  std::vector<ExternalCommand> external_commands;
+};
+
+// 3 and 4 are answers, not failures: the command ran to its end.
+enum ExitCode : int {
+  kExitFine = 0,
+  kExitFailed = 1,
+  kExitMisuse = 2,
+  kExitGaps = 3,
+  kExitDamage = 4,
+  kExitInterrupted = 130,
+};
+
+// Runs one command. Never exits, never throws. The name of the program is not among the arguments.
+int run_cli(const std::vector<std::string>& arguments, CliEnvironment& environment);
+
+}  // namespace lmemo
