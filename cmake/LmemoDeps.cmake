@@ -10,7 +10,8 @@
 set(LMEMO_DEP_TABLE
   "zstd|libzstd-dev|zstd.h|libzstd"
   "lz4|liblz4-dev|lz4.h|liblz4"
-  # Inline from its header: the shared library is built for baseline SSE2 and pays a call per hash.
+  # Header only, with XXH_INLINE_ALL defined where it is included: the shared library is built for baseline SSE2 and
+  # pays a call per hash, and the per-ISA files need a copy of their own.
   "xxhash|libxxhash-dev|xxhash.h|-"
   "crypto|libssl-dev|openssl/evp.h|libcrypto"
   "sqlite|libsqlite3-dev|sqlite3.h|sqlite3"
@@ -73,9 +74,7 @@ function(lmemo_find_dep name)
       target_link_libraries(lmemo_dep_${name} INTERFACE PkgConfig::LMEMO_PC_${name})
     endif()
 
-    if(name STREQUAL "xxhash")
-      target_compile_definitions(lmemo_dep_xxhash INTERFACE XXH_INLINE_ALL)
-    elseif(name STREQUAL "toml")
+    if(name STREQUAL "toml")
       target_compile_definitions(lmemo_dep_toml INTERFACE TOML_HEADER_ONLY=1)
     endif()
     return()

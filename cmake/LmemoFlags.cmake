@@ -23,6 +23,12 @@ endif()
 
 add_library(lmemo_flags INTERFACE)
 target_compile_options(lmemo_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
+  # These look through inlined std::string and std::variant and warn of what cannot happen (GCC bug 105651 and kin).
+  # clang and the sanitizers watch over the same mistakes.
+  target_compile_options(lmemo_flags INTERFACE -Wno-restrict -Wno-maybe-uninitialized -Wno-array-bounds
+                                               -Wno-stringop-overflow -Wno-stringop-overread)
+endif()
 if(LMEMO_WERROR)
   target_compile_options(lmemo_flags INTERFACE -Werror)
 endif()
