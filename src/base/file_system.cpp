@@ -1,0 +1,267 @@
+#include "base/file_system.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <system_error>
+
+namespace lmemo {
+namespace {
+
+// Where the file system has no locks, a private file counts as abandoned when nobody wrote to it for so long.
+constexpr int64_t kAbandonedSeconds = 3600;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  int number() const { return number_; }
+  bool is_open() const { return number_ >= 0; }
+
+ private:
+  int number_;
+};
+
+Descriptor open_file(const Path& path, int flags, mode_t mode = 0) {
+  int number;
+  do number = ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, mode);
+  while (number < 0 && errno == EINTR);
+  return Descriptor(number);
+}
+
+class RealMappedFile : public MappedFile {
+ public:
+  RealMappedFile(void* address, size_t byte_count) {
+    bytes_ = {static_cast<const std::byte*>(address), byte_count};
+  }
+  ~RealMappedFile() override {
+    if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  }
+};
+
+Result<std::shared_ptr<const MappedFile>> map_descriptor(int descriptor, uint64_t byte_count, const Path& path) {
+  if (byte_count == 0) return std::shared_ptr<const MappedFile>(std::make_shared<RealMappedFile>(nullptr, 0));
+  void* address = ::mmap(nullptr, byte_count, PROT_READ, MAP_SHARED, descriptor, 0);
+  if (address == MAP_FAILED) return errno_error(errno, "map", path);
+  return std::shared_ptr<const MappedFile>(std::make_shared<RealMappedFile>(address, byte_count));
+}
+
+bool locks_are_missing(int error_number) {
+  return error_number == ENOLCK || error_number == ENOSYS || error_number == EOPNOTSUPP || error_number == EINVAL;
+}
+
+class RealWritableFile : public WritableFile {
+ public:
+  RealWritableFile(Descriptor descriptor, Path path) : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
+
+  Status append(std::span<const Bytes> parts) override {
+    std::array<iovec, 64> vectors;
+    while (!parts.empty()) {
+      const size_t count = std::min(parts.size(), vectors.size());
+      for (size_t i = 0; i < count; ++i)
+        vectors[i] = {const_cast<std::byte*>(parts[i].data()), parts[i].size()};
+      LMEMO_TRY(write_all(vectors.data(), count));
+      parts = parts.subspan(count);
+    }
+    return {};
+  }
+
+  Status truncate(uint64_t byte_count) override {
+    if (::ftruncate(descriptor_.number(), static_cast<off_t>(byte_count)) != 0)
+      return errno_error(errno, "truncate", path_);
+    if (::lseek(descriptor_.number(), static_cast<off_t>(byte_count), SEEK_SET) < 0)
+      return errno_error(errno, "seek in", path_);
+    return {};
+  }
+
+  Status sync() override {
+    if (::fdatasync(descriptor_.number()) != 0) return errno_error(errno, "sync", path_);
+    return {};
+  }
+
+  void start_writeback([[maybe_unused]] uint64_t from, [[maybe_unused]] uint64_t byte_count) override {
+#if defined(__linux__)
+    ::sync_file_range(descriptor_.number(), static_cast<off64_t>(from), static_cast<off64_t>(byte_count),
+                      SYNC_FILE_RANGE_WRITE);
+#endif
+  }
+
+  Result<std::shared_ptr<const MappedFile>> map(uint64_t capacity) override {
+    return map_descriptor(descriptor_.number(), capacity, path_);
+  }
+
+ private:
+  Status write_all(iovec* vectors, size_t count) {
+    while (count > 0) {
+      const ssize_t written = ::writev(descriptor_.number(), vectors, static_cast<int>(count));
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return errno_error(errno, "write", path_);
+      size_t left = static_cast<size_t>(written);
+      while (count > 0 && left >= vectors->iov_len) left -= vectors->iov_len, ++vectors, --count;
+      if (count > 0) {
+        vectors->iov_base = static_cast<std::byte*>(vectors->iov_base) + left;
+        vectors->iov_len -= left;
+      }
+    }
+    return {};
+  }
+
+  const Descriptor descriptor_;
+  const Path path_;
+};
+
+class RealFileLock : public FileLock {
+ public:
+  explicit RealFileLock(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+
+ private:
+  const Descriptor descriptor_;
+};
+
+FileStatus status_of(const struct stat& from) {
+  FileStatus status;
+  status.type = S_ISREG(from.st_mode)   ? FileType::regular
+                : S_ISDIR(from.st_mode) ? FileType::directory
+                                        : FileType::other;
+  status.byte_count = static_cast<uint64_t>(from.st_size);
+  status.modified_ns = int64_t{from.st_mtim.tv_sec} * 1'000'000'000 + from.st_mtim.tv_nsec;
+  status.inode = from.st_ino;
+  return status;
+}
+
+// Another process may have renamed or removed the file between our open and our lock.
+bool is_still_at(int descriptor, const Path& path) {
+  struct stat ours, there;
+  return ::fstat(descriptor, &ours) == 0 && ::lstat(path.c_str(), &there) == 0 && ours.st_ino == there.st_ino &&
+         ours.st_dev == there.st_dev;
+}
+
+class RealFileSystem : public FileSystem {
+ public:
+  Result<FileStatus> status(const Path& path) override {
+    struct stat found;
+    if (::lstat(path.c_str(), &found) == 0) return status_of(found);
+    if (errno == ENOENT || errno == ENOTDIR) return FileStatus{};
+    return errno_error(errno, "look at", path);
+  }
+
+  Result<std::vector<std::string>> list(const Path& directory) override {
+    Descriptor descriptor = open_file(directory, O_RDONLY | O_DIRECTORY);
+    if (!descriptor.is_open()) return errno_error(errno, "list", directory);
+    DIR* stream = ::fdopendir(::dup(descriptor.number()));
+    if (stream == nullptr) return errno_error(errno, "list", directory);
+    std::vector<std::string> names;
+    errno = 0;
+    while (const dirent* entry = ::readdir(stream)) {
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") names.emplace_back(name);
+    }
+    const int failure = errno;
+    ::closedir(stream);
+    if (failure != 0) return errno_error(failure, "list", directory);
+    return names;
+  }
+
+  Result<std::shared_ptr<const MappedFile>> map(const Path& path) override {
+    // O_NONBLOCK: a FIFO planted in the store must not hang us.
+    const Descriptor descriptor = open_file(path, O_RDONLY | O_NONBLOCK);
+    if (!descriptor.is_open()) {
+      if (errno == ENOENT) return std::shared_ptr<const MappedFile>();
+      return errno_error(errno, "open", path);
+    }
+    struct stat found;
+    if (::fstat(descriptor.number(), &found) != 0) return errno_error(errno, "look at", path);
+    if (!S_ISREG(found.st_mode))
+      return Error{ErrorCode::io_error, "cannot open " + path.string() + ": not a regular file"};
+    return map_descriptor(descriptor.number(), static_cast<uint64_t>(found.st_size), path);
+  }
+
+  Result<std::unique_ptr<WritableFile>> create(const Path& path) override {
+    Descriptor descriptor = open_file(path, O_RDWR | O_CREAT | O_EXCL, 0666);
+    if (!descriptor.is_open()) return errno_error(errno, "create", path);
+    const bool is_locked = ::flock(descriptor.number(), LOCK_EX | LOCK_NB) == 0 || locks_are_missing(errno);
+    // Somebody tidying up may have taken the empty file for abandoned before we held the lock.
+    if (!is_locked || !is_still_at(descriptor.number(), path))
+      return Error{ErrorCode::busy, "cannot create " + path.string() + ": taken by another process"};
+    return std::unique_ptr<WritableFile>(std::make_unique<RealWritableFile>(std::move(descriptor), path));
+  }
+
+  Result<std::unique_ptr<WritableFile>> take_over(const Path& path) override {
+    Descriptor descriptor = open_file(path, O_RDWR | O_NONBLOCK);
+    if (!descriptor.is_open()) {
+      if (errno == ENOENT) return std::unique_ptr<WritableFile>();
+      return errno_error(errno, "open", path);
+    }
+    struct stat found;
+    if (::fstat(descriptor.number(), &found) != 0) return errno_error(errno, "look at", path);
+    if (!S_ISREG(found.st_mode))
+      return Error{ErrorCode::io_error, "cannot open " + path.string() + ": not a regular file"};
+    if (::flock(descriptor.number(), LOCK_EX | LOCK_NB) != 0) {
+      const bool is_old = ::time(nullptr) - found.st_mtim.tv_sec > kAbandonedSeconds;
+      if (!locks_are_missing(errno) || !is_old)
+        return Error{ErrorCode::busy, "cannot take over " + path.string() + ": its writer is alive"};
+    }
+    if (!is_still_at(descriptor.number(), path)) return std::unique_ptr<WritableFile>();
+    return std::unique_ptr<WritableFile>(std::make_unique<RealWritableFile>(std::move(descriptor), path));
+  }
+
+  Status make_directory(const Path& path) override {
+    if (::mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return {};
+    return errno_error(errno, "create the directory", path);
+  }
+
+  Status rename(const Path& from, const Path& to) override {
+    if (::rename(from.c_str(), to.c_str()) != 0) return errno_error(errno, "rename", from);
+    return {};
+  }
+
+  Status remove(const Path& path) override {
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return errno_error(errno, "remove", path);
+    return {};
+  }
+
+  Status sync_directory(const Path& path) override {
+    const Descriptor descriptor = open_file(path, O_RDONLY | O_DIRECTORY);
+    if (!descriptor.is_open()) return errno_error(errno, "open", path);
+    // Some file systems cannot sync a directory and say EINVAL; there is nothing more to be had from them.
+    if (::fsync(descriptor.number()) != 0 && errno != EINVAL) return errno_error(errno, "sync", path);
+    return {};
+  }
+
+  Result<std::unique_ptr<FileLock>> try_lock(const Path& path) override {
+    Descriptor descriptor = open_file(path, O_RDWR | O_CREAT, 0666);
+    if (!descriptor.is_open()) return errno_error(errno, "lock", path);
+    if (::flock(descriptor.number(), LOCK_EX | LOCK_NB) != 0 && !locks_are_missing(errno))
+      return Error{ErrorCode::busy, "another process holds " + path.string()};
+    return std::unique_ptr<FileLock>(std::make_unique<RealFileLock>(std::move(descriptor)));
+  }
+};
+
+}  // namespace
+
+FileSystem& real_file_system() {
+  static RealFileSystem file_system;
+  return file_system;
+}
+
+Error errno_error(int error_number, std::string_view doing, const Path& path) {
+  const bool is_full = error_number == ENOSPC || error_number == EDQUOT;
+  return Error{is_full ? ErrorCode::no_space : ErrorCode::io_error,
+               "cannot " + std::string(doing) + " " + path.string() + ": " +
+                   std::generic_category().message(error_number)};
+}
+
+}  // namespace lmemo

@@ -1,0 +1,28 @@
+// SHA-256, the one hash that identifies things. OpenSSL underneath (SHA-NI where the CPU has it).
+#pragma once
+
+#include <memory>
+
+#include "lmemo/bytes.h"
+
+namespace lmemo {
+
+Digest sha256(Bytes bytes);
+
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(Sha256&&) noexcept;
+  Sha256& operator=(Sha256&&) noexcept;
+
+  void update(Bytes bytes);
+  // Afterwards the object starts over.
+  Digest finish();
+
+ private:
+  struct Context;
+  std::unique_ptr<Context> context_;
+};
+
+}  // namespace lmemo

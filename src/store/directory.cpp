@@ -1,0 +1,181 @@
+#include "store/directory.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace lmemo {
+namespace {
+
+// Slot: 24 bits of the digest, 16 bits of segment number + 1, 24 bits of ordinal. Zero: free.
+constexpr uint32_t kMaxSegmentNumbers = (1u << 16) - 1;
+constexpr uint64_t kMinSlots = 1024;
+constexpr uint64_t kMinSegmentNumbers = 64;
+// Uniform digests at half load never come near this; a made-up index could otherwise make every probe a walk.
+constexpr uint64_t kMaxProbes = 512;
+
+static_assert(kMaxEntriesPerSegment <= (1u << 24));
+
+uint64_t position_of(const Digest& digest, int shift) {
+  const uint64_t front = __builtin_bswap64(load_le<uint64_t>(digest.bytes.data()));
+  return front >> shift;
+}
+
+uint64_t tag_of(const Digest& digest) { return load_le<uint64_t>(digest.bytes.data() + 8) >> 40 << 40; }
+
+uint64_t slot_of(const Digest& digest, uint32_t number, uint32_t ordinal) {
+  return tag_of(digest) | (uint64_t{number} + 1) << 24 | ordinal;
+}
+
+constexpr uint64_t kTagMask = ~uint64_t{0} << 40;
+uint32_t number_in(uint64_t slot) { return static_cast<uint32_t>((slot >> 24) & 0xffff) - 1; }
+uint32_t ordinal_in(uint64_t slot) { return static_cast<uint32_t>(slot & 0xffffff); }
+
+}  // namespace
+
+struct Directory::Table {
+  Table(uint64_t slot_count, uint64_t segment_count)
+      : shift(64 - std::countr_zero(slot_count)),
+        mask(slot_count - 1),
+        slots(std::make_unique<std::atomic<uint64_t>[]>(slot_count)),
+        segment_capacity(segment_count),
+        segments(std::make_unique<std::atomic<Segment*>[]>(segment_count)),
+        owners(segment_count) {}
+
+  const int shift;
+  const uint64_t mask;
+  const std::unique_ptr<std::atomic<uint64_t>[]> slots;
+  const uint64_t segment_capacity;
+  // A null segment was removed: its slots match nothing. Numbers are not used again within a table.
+  const std::unique_ptr<std::atomic<Segment*>[]> segments;
+  // Read by readers while segments[n] is not null; changed only after they left.
+  std::vector<std::shared_ptr<Segment>> owners;
+  uint64_t used_slots = 0;
+  uint32_t used_numbers = 0;
+};
+
+Directory::Directory() : table_(new Table(kMinSlots, kMinSegmentNumbers)) {}
+Directory::~Directory() { delete table_.load(); }
+
+bool Directory::find(const Digest& digest, Place& place) {
+  const ReaderGate::Pass pass(gate_);
+  const Table& table = *table_.load(std::memory_order_seq_cst);
+  const uint64_t tag = tag_of(digest);
+  uint64_t position = position_of(digest, table.shift);
+  for (uint64_t probes = 0; probes < kMaxProbes; ++probes, position = (position + 1) & table.mask) {
+    const uint64_t slot = table.slots[position].load(std::memory_order_acquire);
+    if (slot == 0) return false;
+    if ((slot & kTagMask) != tag) continue;
+    const uint32_t number = number_in(slot);
+    const Segment* segment = table.segments[number].load(std::memory_order_seq_cst);
+    if (segment == nullptr || segment->entry(ordinal_in(slot)).digest != digest) continue;
+    place.segment = table.owners[number];
+    place.ordinal = ordinal_in(slot);
+    return true;
+  }
+  return false;
+}
+
+void Directory::insert(Table& table, uint32_t number, uint32_t ordinal) {
+  const IndexEntry& entry = table.segments[number].load(std::memory_order_relaxed)->entry(ordinal);
+  const uint64_t slot = slot_of(entry.digest, number, ordinal);
+  uint64_t position = position_of(entry.digest, table.shift);
+  for (uint64_t probes = 0; probes < kMaxProbes; ++probes, position = (position + 1) & table.mask) {
+    std::atomic<uint64_t>& there = table.slots[position];
+    const uint64_t found = there.load(std::memory_order_relaxed);
+    if (found == 0) {
+      there.store(slot, std::memory_order_release);
+      ++table.used_slots;
+      return;
+    }
+    if ((found & kTagMask) != (slot & kTagMask)) continue;
+    const Segment* other = table.segments[number_in(found)].load(std::memory_order_relaxed);
+    if (other == nullptr) continue;
+    const IndexEntry& rival = other->entry(ordinal_in(found));
+    if (rival.digest != entry.digest) continue;
+    if (rival.written_ns <= entry.written_ns) there.store(slot, std::memory_order_release);
+    return;
+  }
+  ++crowded_out_;
+}
+
+void Directory::rebuild(uint64_t more_entries) {
+  uint64_t entries = more_entries;
+  for (const auto& segment : present_) entries += segment->entries().size();
+  const uint64_t slots = std::bit_ceil(std::max(kMinSlots, entries * 2));
+  const uint64_t numbers =
+      std::min<uint64_t>(kMaxSegmentNumbers, std::max<uint64_t>(kMinSegmentNumbers, present_.size() * 2 + 1));
+  auto fresh = std::make_unique<Table>(slots, numbers);
+  crowded_out_ = 0;
+  for (const auto& segment : present_) {
+    const uint32_t number = fresh->used_numbers++;
+    fresh->owners[number] = segment;
+    fresh->segments[number].store(segment.get(), std::memory_order_relaxed);
+    const uint32_t count = static_cast<uint32_t>(segment->entries().size());
+    for (uint32_t ordinal = 0; ordinal < count; ++ordinal) insert(*fresh, number, ordinal);
+  }
+  Table* old = table_.exchange(fresh.release(), std::memory_order_seq_cst);
+  gate_.wait_for_readers();
+  delete old;
+}
+
+void Directory::add(std::shared_ptr<Segment> segment) {
+  const uint64_t count = segment->entries().size();
+  Table* table = table_.load(std::memory_order_relaxed);
+  if (table->used_numbers == table->segment_capacity || (table->used_slots + count) * 2 > table->mask + 1) {
+    rebuild(count + table->used_slots / 2);
+    table = table_.load(std::memory_order_relaxed);
+  }
+  if (table->used_numbers == table->segment_capacity) return;  // 65,535 segments: the rest is not found.
+  const uint32_t number = table->used_numbers++;
+  table->owners[number] = segment;
+  table->segments[number].store(segment.get(), std::memory_order_release);
+  present_.push_back(std::move(segment));
+  for (uint32_t ordinal = 0; ordinal < count; ++ordinal) insert(*table, number, ordinal);
+}
+
+uint32_t Directory::number_of(const Segment& segment) const {
+  const Table& table = *table_.load(std::memory_order_relaxed);
+  // The latest come last, and they are asked for most.
+  for (uint32_t number = table.used_numbers; number-- > 0;)
+    if (table.segments[number].load(std::memory_order_relaxed) == &segment) return number;
+  return kMaxSegmentNumbers;
+}
+
+void Directory::add_entries(const std::shared_ptr<Segment>& pending, uint32_t first, uint32_t end) {
+  Table* table = table_.load(std::memory_order_relaxed);
+  if ((table->used_slots + (end - first)) * 2 > table->mask + 1) {
+    rebuild(end - first + table->used_slots / 2);  // Takes all entries of the pending segment along.
+    return;
+  }
+  const uint32_t number = number_of(*pending);
+  if (number == kMaxSegmentNumbers) return;
+  for (uint32_t ordinal = first; ordinal < end; ++ordinal) insert(*table, number, ordinal);
+}
+
+void Directory::remove(const std::shared_ptr<Segment>& segment) {
+  const uint32_t number = number_of(*segment);
+  present_.erase(std::remove(present_.begin(), present_.end(), segment), present_.end());
+  if (number == kMaxSegmentNumbers) return;
+  Table& table = *table_.load(std::memory_order_relaxed);
+  table.segments[number].store(nullptr, std::memory_order_seq_cst);
+  gate_.wait_for_readers();
+  table.owners[number].reset();
+}
+
+bool Directory::is_current(const Segment& segment, uint32_t ordinal) const {
+  const Digest& digest = segment.entry(ordinal).digest;
+  const Table& table = *table_.load(std::memory_order_relaxed);
+  const uint64_t tag = tag_of(digest);
+  uint64_t position = position_of(digest, table.shift);
+  for (uint64_t probes = 0; probes < kMaxProbes; ++probes, position = (position + 1) & table.mask) {
+    const uint64_t slot = table.slots[position].load(std::memory_order_relaxed);
+    if (slot == 0) return false;
+    if ((slot & kTagMask) != tag) continue;
+    const Segment* found = table.segments[number_in(slot)].load(std::memory_order_relaxed);
+    if (found == nullptr || found->entry(ordinal_in(slot)).digest != digest) continue;
+    return found == &segment && ordinal_in(slot) == ordinal;
+  }
+  return false;
+}
+
+}  // namespace lmemo
