@@ -37,8 +37,8 @@ constexpr std::array<Unit, 5> kTimeUnits = {{{"w", 604800}, {"d", 86400}, {"h", 
 constexpr double kMaxSeconds = 1e11;  // 3,000 years: more is a slip of the finger.
 
 Error not_a(std::string_view what, std::string_view found, std::string_view expected) {
-  return Error{ErrorCode::invalid_argument,
-               "not " + std::string(what) + ": \"" + std::string(found) + "\"; expected " + std::string(expected)};
+  return Error{ErrorCode::invalid_argument, "not " + std::string(what) + ": \"" + std::string(found) +
+                                                "\"; expected " + std::string(expected)};
 }
 
 std::string lower_case(std::string_view text) {
@@ -128,7 +128,8 @@ Result<double> parse_duration_seconds(std::string_view text) {
 Result<uint64_t> parse_count(std::string_view text) {
   uint64_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || end != text.data() + text.size()) return not_a("a count", text, "a whole number such as 20");
+  if (error != std::errc() || end != text.data() + text.size())
+    return not_a("a count", text, "a whole number such as 20");
   return count;
 }
 
@@ -144,11 +145,14 @@ std::string format_byte_count(uint64_t byte_count) {
   return with_digits(value) + " " + std::string(kNames[name]);
 }
 
-std::string format_byte_limit(uint64_t byte_count) { return byte_count == 0 ? "none" : format_byte_count(byte_count); }
+std::string format_byte_limit(uint64_t byte_count) {
+  return byte_count == 0 ? "none" : format_byte_count(byte_count);
+}
 
 std::string format_count(uint64_t count) {
   std::string digits = std::to_string(count);
-  for (size_t from_end = 3; from_end < digits.size(); from_end += 4) digits.insert(digits.size() - from_end, ",");
+  for (size_t from_end = 3; from_end < digits.size(); from_end += 4)
+    digits.insert(digits.size() - from_end, ",");
   return digits;
 }
 
