@@ -28,7 +28,8 @@ struct ExternalCommand {
 // All that a command sees of the world outside. An empty function counts as "there is none".
 struct CliEnvironment {
   std::function<void(std::string_view)> write_output;  // Data.
-  std::function<void(std::string_view)> write_error;   // Notes, progress, errors. Called from any thread, one at a time.
+  std::function<void(std::string_view)>
+      write_error;  // Notes, progress, errors. Called from any thread, one at a time.
   bool input_is_terminal = false;
   bool output_is_terminal = false;
   bool error_is_terminal = false;

@@ -8,6 +8,10 @@ namespace lmemo {
 // `interrupted` is left empty: only the owner of the process may handle signals.
 CliEnvironment process_environment();
 
+// Writes out what is buffered. Returns the errno of the first failed write to standard output, 0 if all went well or
+// if the reader just left (`lmemo show | head`).
+int finish_output();
+
 // Looks upward from `start` for the texts that come with lmemo: share/lmemo/corpus of an installation,
 // examples/corpus of a source tree. Empty if there are none.
 std::filesystem::path find_shipped_corpus(const std::filesystem::path& start);

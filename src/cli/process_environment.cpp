@@ -1,0 +1,83 @@
+#include "cli/process_environment.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+namespace lmemo {
+namespace {
+
+std::atomic<int> first_output_error = 0;
+
+void note_output_error() {
+  int none = 0;
+  first_output_error.compare_exchange_strong(none, errno);
+}
+
+int terminal_columns() {
+  winsize size{};
+  for (const int stream : {STDERR_FILENO, STDOUT_FILENO})
+    if (ioctl(stream, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 80;
+}
+
+// Character by character: a buffered reader would restart after a signal and swallow the Ctrl-C.
+std::optional<std::string> ask_terminal(std::string_view question) {
+  std::fwrite(question.data(), 1, question.size(), stderr);
+  std::fflush(stderr);
+  std::string answer;
+  for (;;) {
+    char c = 0;
+    const ssize_t count = read(STDIN_FILENO, &c, 1);
+    if (count <= 0) return std::nullopt;
+    if (c == '\n') return answer;
+    answer += c;
+  }
+}
+
+}  // namespace
+
+CliEnvironment process_environment() {
+  CliEnvironment environment;
+  environment.write_output = [](std::string_view text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) note_output_error();
+  };
+  environment.write_error = [](std::string_view text) {
+    // Keeps both in order where they go to the same place.
+    if (std::fflush(stdout) != 0) note_output_error();
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    std::fflush(stderr);
+  };
+  environment.input_is_terminal = isatty(STDIN_FILENO) == 1;
+  environment.output_is_terminal = isatty(STDOUT_FILENO) == 1;
+  environment.error_is_terminal = isatty(STDERR_FILENO) == 1;
+  environment.terminal_columns = terminal_columns();
+  environment.variable = [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    return value ? std::optional<std::string>(value) : std::nullopt;
+  };
+  environment.ask = ask_terminal;
+  std::error_code ignored;
+  environment.working_directory = std::filesystem::current_path(ignored);
+  return environment;
+}
+
+int finish_output() {
+  if (std::fflush(stdout) != 0) note_output_error();
+  return first_output_error == EPIPE ? 0 : first_output_error.load();
+}
+
+std::filesystem::path find_shipped_corpus(const std::filesystem::path& start) {
+  std::error_code ignored;
+  for (std::filesystem::path directory = start;; directory = directory.parent_path()) {
+    for (const char* place : {"share/lmemo/corpus", "examples/corpus"})
+      if (std::filesystem::is_directory(directory / place, ignored)) return directory / place;
+    if (directory.empty() || directory == directory.parent_path()) return {};
+  }
+}
+
+}  // namespace lmemo
