@@ -92,7 +92,13 @@ void Directory::insert(Table& table, uint32_t number, uint32_t ordinal) {
     if (other == nullptr) continue;
     const IndexEntry& rival = other->entry(ordinal_in(found));
     if (rival.digest != entry.digest) continue;
-    if (rival.written_ns <= entry.written_ns) there.store(slot, std::memory_order_release);
+    if (&rival == &entry) return;
+    const bool is_newer = rival.written_ns <= entry.written_ns || other->has_mark(ordinal_in(found), Segment::kDamaged);
+    if (is_newer) there.store(slot, std::memory_order_release);
+    // The same record moved by a rewrite is no older copy.
+    if (rival.written_ns != entry.written_ns)
+      is_newer ? table.owners[number]->set_mark(ordinal, Segment::kHidesOlder)
+               : table.owners[number_in(found)]->set_mark(ordinal_in(found), Segment::kHidesOlder);
     return;
   }
   ++crowded_out_;

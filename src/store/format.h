@@ -100,6 +100,12 @@ inline uint64_t record_bytes(const IndexEntry& entry) {
   return record_bytes(entry.encoding_bytes, entry.value_bytes);
 }
 
+// What an entry costs on disk: its record, its index entry and its share of the fields block, about.
+constexpr uint64_t stored_bytes(uint16_t encoding_bytes, uint64_t value_bytes) {
+  return record_bytes(encoding_bytes, value_bytes) + sizeof(IndexEntry) + 64;
+}
+inline uint64_t stored_bytes(const IndexEntry& entry) { return stored_bytes(entry.encoding_bytes, entry.value_bytes); }
+
 inline uint64_t record_seed(uint64_t nonce, uint64_t offset) { return nonce + offset; }
 
 }  // namespace lmemo

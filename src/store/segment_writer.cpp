@@ -94,10 +94,9 @@ Result<std::unique_ptr<SegmentWriter>> SegmentWriter::resume(std::unique_ptr<Wri
   return writer;
 }
 
-bool SegmentWriter::has_room_for(uint64_t encoding_bytes, uint64_t value_bytes) const {
-  return entry_count_ < kMaxEntriesPerSegment && kinds_.size() < kMaxKinds &&
-         record_bytes(static_cast<uint16_t>(encoding_bytes), value_bytes) <=
-             mapping_->bytes().size() - byte_count_;
+bool SegmentWriter::has_room_for(uint64_t bytes_of_records) const {
+  return entry_count_ < kMaxEntriesPerSegment && kinds_.size() + 64 < kMaxKinds &&
+         bytes_of_records <= mapping_->bytes().size() - byte_count_;
 }
 
 void SegmentWriter::add_entry(const NewRecord& record, uint64_t offset) {
@@ -164,6 +163,7 @@ std::vector<IndexEntry> SegmentWriter::sorted_entries() const {
 }
 
 Status SegmentWriter::seal() {
+  if (is_sealed_) return {};
   if (is_broken_) {
     LMEMO_TRY(file_->truncate(byte_count_));
     is_broken_ = false;
@@ -200,6 +200,7 @@ Status SegmentWriter::seal() {
   }
   Status synced = file_->sync();
   is_lost_ = !synced.ok();
+  is_sealed_ = synced.ok();
   return synced;
 }
 

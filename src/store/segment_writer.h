@@ -35,7 +35,7 @@ class SegmentWriter {
   static Result<std::unique_ptr<SegmentWriter>> resume(std::unique_ptr<WritableFile> file, const Path& path,
                                                        Bytes bytes);
 
-  bool has_room_for(uint64_t encoding_bytes, uint64_t value_bytes) const;
+  bool has_room_for(uint64_t bytes_of_records) const;
   // All or nothing: after an error the file holds what it held before, or is_broken() says that it may not.
   Status append(std::span<const NewRecord> records);
 
@@ -80,6 +80,7 @@ class SegmentWriter {
   std::vector<std::string> kinds_;
   bool is_broken_ = false;
   bool is_lost_ = false;
+  bool is_sealed_ = false;
 };
 
 }  // namespace lmemo

@@ -1,0 +1,381 @@
+#include "store/disk_store.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+
+#include "base/hex.h"
+
+namespace lmemo {
+namespace {
+
+constexpr int64_t kNsPerSecond = 1'000'000'000;
+// After a failed write, how long puts are refused at once instead of failing slowly one by one.
+constexpr int64_t kRefuseNs = 2 * kNsPerSecond;
+constexpr uint64_t kMinBatchBytes = 64 << 10;
+
+// All open stores, so that fork() finds them. A forked child must be able to find and put.
+struct ForkGuard {
+  std::mutex mutex;  // Guards stores.
+  std::set<DiskStore*> stores;
+
+  static ForkGuard& instance() {
+    static ForkGuard* const guard = [] {
+      pthread_atfork([] { instance().before(); }, [] { instance().after_in_parent(); },
+                     [] { instance().after_in_child(); });
+      return new ForkGuard;  // Never destroyed: fork() may come late.
+    }();
+    return *guard;
+  }
+  void before() {
+    mutex.lock();
+    for (DiskStore* store : stores) store->before_fork();
+  }
+  void after_in_parent() {
+    for (DiskStore* store : stores) store->after_fork_in_parent();
+    mutex.unlock();
+  }
+  void after_in_child() {
+    for (DiskStore* store : stores) store->after_fork_in_child();
+    mutex.unlock();
+  }
+};
+
+}  // namespace
+
+bool is_segment_name(std::string_view name, std::string_view suffix) {
+  constexpr size_t kStem = 16 + 1 + 16;
+  if (name.size() != kStem + suffix.size() || name.substr(kStem) != suffix || name[16] != '-') return false;
+  return name.substr(0, 16).find_first_not_of("0123456789abcdef") == std::string_view::npos &&
+         name.substr(17, 16).find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+Result<std::unique_ptr<Store>> open_store(const Path& directory, StoreOptions options) {
+  return open_disk_store(directory, std::move(options), StoreEnvironment{});
+}
+
+Result<std::unique_ptr<Store>> open_disk_store(const Path& directory, StoreOptions options,
+                                               const StoreEnvironment& environment) {
+  auto store = std::make_unique<DiskStore>(directory, std::move(options), environment);
+  LMEMO_TRY(store->open());
+  return std::unique_ptr<Store>(std::move(store));
+}
+
+DiskStore::DiskStore(Path directory, StoreOptions options, const StoreEnvironment& environment)
+    : directory_path_(std::move(directory)),
+      segments_path_(directory_path_ / "segments"),
+      writing_path_(directory_path_ / "writing"),
+      options_(std::move(options)),
+      files_(*environment.files),
+      clock_(*environment.clock) {
+  batch_bytes_ = std::max(options_.segment_bytes, kMinBatchBytes);
+  if (options_.max_bytes > 0)
+    batch_bytes_ = std::min(batch_bytes_, std::max(options_.max_bytes / 16, kMinBatchBytes));
+  ForkGuard& guard = ForkGuard::instance();
+  const Lock lock(guard.mutex);
+  guard.stores.insert(this);
+}
+
+DiskStore::~DiskStore() {
+  if (!options_.read_only) {
+    write_access_times();
+    // Whoever needs to know calls flush(). What could not be published waits for the next open.
+    [[maybe_unused]] const Status published = publish(true);
+  }
+  ForkGuard& guard = ForkGuard::instance();
+  const Lock lock(guard.mutex);
+  guard.stores.erase(this);
+}
+
+void DiskStore::after_fork_in_child() {
+  mutex_.unlock();
+  directory_.forget_readers_after_fork();
+  // Whoever held these lives on in the parent only.
+  publish_mutex_.release();
+  maintenance_mutex_.release();
+  publish_mutex_ = std::make_unique<std::mutex>();
+  maintenance_mutex_ = std::make_unique<std::mutex>();
+  // The batches stay readable here, but they are the parent's to publish: its file, its offset, its lock.
+  writing_ = {};
+  unpublished_ = {};
+}
+
+Status DiskStore::open() {
+  LMEMO_ASSIGN(const FileStatus there, files_.status(segments_path_));
+  if (there.type == FileType::missing) {
+    if (options_.read_only || !options_.create)
+      return Error{ErrorCode::io_error, "no store at " + directory_path_.string() +
+                                            ": there is no directory \"segments\" in it; check --store or LMEMO_STORE"};
+    std::vector<Path> to_sync;
+    std::vector<Path> missing;
+    for (Path path = directory_path_;; path = path.parent_path()) {
+      LMEMO_ASSIGN(const FileStatus status, files_.status(path.empty() ? Path(".") : path));
+      if (status.type != FileType::missing) break;
+      missing.push_back(path);
+    }
+    for (auto path = missing.rbegin(); path != missing.rend(); ++path) {
+      LMEMO_TRY(files_.make_directory(*path));
+      to_sync.push_back(path->has_parent_path() ? path->parent_path() : Path("."));
+    }
+    LMEMO_TRY(files_.make_directory(segments_path_));
+    LMEMO_TRY(files_.make_directory(writing_path_));
+    to_sync.push_back(directory_path_);
+    // Invariant 1: a name that flush() relies on is itself synced.
+    for (const Path& path : to_sync) LMEMO_TRY(files_.sync_directory(path));
+  } else if (there.type != FileType::directory) {
+    return Error{ErrorCode::incompatible, segments_path_.string() + " is not a directory (a link counts as none); "
+                                                                    "remove it or use another store"};
+  }
+  if (!options_.read_only) {
+    LMEMO_ASSIGN(const FileStatus writing, files_.status(writing_path_));
+    if (writing.type == FileType::missing) {
+      [[maybe_unused]] const Status made = files_.make_directory(writing_path_);  // The first put tells.
+    } else if (writing.type != FileType::directory) {
+      return Error{ErrorCode::incompatible, writing_path_.string() + " is not a directory (a link counts as none)"};
+    }
+    [[maybe_unused]] const Status salvaged = take_over_leftovers(nullptr, nullptr);
+  }
+  const Lock lock(mutex_);
+  LMEMO_TRY(files_.list(segments_path_));  // Tells why, if it cannot be listed.
+  refresh_locked(true);
+  return {};
+}
+
+bool DiskStore::is_alive(const Segment& segment, uint32_t ordinal) const {
+  return segment.entry(ordinal).kind != kErasureKind && directory_.is_current(segment, ordinal);
+}
+
+std::optional<Hit> DiskStore::find(const Digest& digest) {
+  for (bool looked_again = false;; looked_again = true) {
+    Directory::Place place;
+    if (directory_.find(digest, place))
+      if (std::optional<Hit> hit = check_out(std::move(place))) return hit;
+    if (looked_again || !refresh_if_due()) break;
+  }
+  misses_.add();
+  return std::nullopt;
+}
+
+std::optional<Hit> DiskStore::check_out(Directory::Place place) {
+  Segment& segment = *place.segment;
+  const uint32_t ordinal = place.ordinal;
+  const IndexEntry& entry = segment.entry(ordinal);
+  if (entry.kind == kErasureKind || segment.has_mark(ordinal, Segment::kDamaged)) return std::nullopt;
+  Bytes value;
+  if (options_.check == CheckPolicy::first_find && segment.has_mark(ordinal, Segment::kChecked)) {
+    value = segment.unchecked_value(ordinal);
+  } else {
+    const std::optional<RecordView> record = segment.checked_record(ordinal);
+    if (!record) {
+      note_damage(segment, ordinal);
+      return std::nullopt;
+    }
+    segment.set_mark(ordinal, Segment::kChecked);
+    value = record->value;
+  }
+  if (segment.set_mark(ordinal, Segment::kTouched)) {
+    segment.is_touched.store(true, std::memory_order_relaxed);
+    run_bytes_.fetch_add(stored_bytes(entry), std::memory_order_relaxed);
+  }
+  segment.count_hit(entry.kind);
+  return Hit(value, entry.written_ns, std::move(place.segment));
+}
+
+bool DiskStore::contains(const Digest& digest) {
+  for (bool looked_again = false;; looked_again = true) {
+    Directory::Place place;
+    if (directory_.find(digest, place) && place.segment->entry(place.ordinal).kind != kErasureKind &&
+        !place.segment->has_mark(place.ordinal, Segment::kDamaged))
+      return true;
+    if (looked_again || !refresh_if_due()) return false;
+  }
+}
+
+void DiskStore::note_damage(Segment& segment, uint32_t ordinal) {
+  if (!segment.set_mark(ordinal, Segment::kDamaged)) return;
+  damaged_records_.fetch_add(1, std::memory_order_relaxed);
+  const uint64_t offset = segment.entry(ordinal).offset;
+  notify(ErrorCode::corruption, "damage in " + segment.name(),
+         "segment " + segment.name() + ", record at byte " + std::to_string(offset) + ": " +
+             describe_bad_record(segment.records(), segment.nonce(), offset) +
+             "; it counts as a miss, run `lmemo repair`");
+}
+
+void DiskStore::notify(ErrorCode code, const std::string& cause, const std::string& message) {
+  {
+    const Lock lock(notice_mutex_);
+    if (!notices_.insert(cause).second) return;
+  }
+  if (options_.on_notice) options_.on_notice({code, message});
+}
+
+int64_t DiskStore::next_stamp_locked() {
+  // Never twice the same, and never before what was read: "newest wins" then also holds between machines.
+  return last_stamp_ns_ = std::max(clock_.now_ns(), last_stamp_ns_ + 1);
+}
+
+bool DiskStore::is_due_locked() const {
+  if (!writing_.writer) return false;
+  return writing_.writer->byte_count() >= batch_bytes_ || writing_.writer->entry_count() == kMaxEntriesPerSegment ||
+         static_cast<double>(coarse_monotonic_ns() - first_put_ns_) >=
+             options_.publish_seconds * static_cast<double>(kNsPerSecond);
+}
+
+Status DiskStore::check_puttable(const Key& key, Bytes value) const {
+  if (options_.read_only) return read_only_error();
+  if (is_reserved_kind(key.kind()))
+    return Error{ErrorCode::invalid_argument, "kind \"" + std::string(key.kind()) + "\" is reserved: use another one"};
+  if (value.size() > kMaxValueBytes)
+    return Error{ErrorCode::invalid_argument, "value of " + std::to_string(value.size()) + " bytes, at most 1 TiB"};
+  return {};
+}
+
+Error DiskStore::read_only_error() const {
+  return {ErrorCode::invalid_argument, "the store " + directory_path_.string() + " was opened read-only"};
+}
+
+Status DiskStore::refuse(const Error& error) {
+  {
+    const Lock lock(mutex_);
+    last_failure_ = error;
+    refuse_until_ns_ = coarse_monotonic_ns() + kRefuseNs;
+  }
+  notify(error.code, "write " + std::string(name_of(error.code)),
+         error.message + "; nothing is stored for now, the work goes on");
+  return error;
+}
+
+Status DiskStore::ensure_writer_locked(const NewRecord& record) {
+  if (writing_.writer) return {};
+  const uint64_t needed = record_bytes(static_cast<uint16_t>(record.encoding.size()), record.value.size());
+  uint64_t nonce = 0;
+  const Path path = private_path_locked(nonce);
+  LMEMO_ASSIGN(std::unique_ptr<SegmentWriter> writer,
+               SegmentWriter::create(files_, path, nonce, next_stamp_locked(), batch_bytes_ + needed + (1 << 20)));
+  writing_.writer = std::move(writer);
+  writing_.segment = Segment::pending(writing_.writer);
+  directory_.add(writing_.segment);
+  first_put_ns_ = coarse_monotonic_ns();
+  return {};
+}
+
+Status DiskStore::append_locked(std::span<const NewRecord> records) {
+  if (records.empty()) return {};
+  LMEMO_TRY(ensure_writer_locked(records.front()));
+  SegmentWriter& writer = *writing_.writer;
+  const uint32_t first = writer.entry_count();
+  LMEMO_TRY(writer.append(records));
+  const uint32_t end = writer.entry_count();
+  for (uint32_t ordinal = first; ordinal < end; ++ordinal)
+    writing_.segment->set_mark(ordinal, Segment::kTouched);
+  directory_.add_entries(writing_.segment, first, end);
+  last_failure_.reset();
+  return {};
+}
+
+Status DiskStore::put(const Key& key, Bytes value) {
+  const Item item{&key, value};
+  return put_many({&item, 1});
+}
+
+size_t DiskStore::how_many_fit_locked(std::span<const NewRecord> records) const {
+  constexpr size_t kRecordsPerWrite = 64;
+  const SegmentWriter* writer = writing_.writer.get();
+  uint64_t bytes = 0;
+  size_t count = 0;
+  for (; count < std::min(records.size(), kRecordsPerWrite); ++count) {
+    bytes += record_bytes(static_cast<uint16_t>(records[count].encoding.size()), records[count].value.size());
+    if (writer && (writer->entry_count() + count >= kMaxEntriesPerSegment || !writer->has_room_for(bytes))) break;
+    // A new batch takes at least one record, however large.
+    if (!writer && count > 0 && bytes > batch_bytes_) break;
+  }
+  return count;
+}
+
+Status DiskStore::write(std::span<NewRecord> records) {
+  while (!records.empty()) {
+    size_t taken = 0;
+    bool is_due = false, is_hurt = false;
+    Status appended;
+    {
+      const Lock lock(mutex_);
+      if (last_failure_ && coarse_monotonic_ns() < refuse_until_ns_) return *last_failure_;
+      // A batch that could not be published goes first; meanwhile nothing new is begun.
+      if (!unpublished_.writer) taken = how_many_fit_locked(records);
+      for (NewRecord& record : records.first(taken)) record.written_ns = next_stamp_locked();
+      appended = append_locked(records.first(taken));
+      is_hurt = !appended.ok() && writing_.writer != nullptr;
+      is_due = taken == 0 || is_due_locked();
+    }
+    if (is_hurt) [[maybe_unused]] const Status rescued = publish(true);  // What went in before the disk was full.
+    if (!appended.ok()) return refuse(appended.error());
+    if (is_due) {
+      Status published = publish(taken == 0);
+      // What was appended is not lost: this process finds it, and flush() tells that it is not safe yet.
+      if (!published.ok()) [[maybe_unused]] const Status told = refuse(published.error());
+      if (!published.ok() && taken == 0) return published;
+    }
+    records = records.subspan(taken);
+  }
+  return {};
+}
+
+Status DiskStore::put_many(std::span<const Item> items) {
+  Status status;
+  std::vector<NewRecord> records;
+  records.reserve(items.size());
+  uint64_t bytes = 0;
+  for (const Item& item : items) {
+    status = check_puttable(*item.key, item.value);
+    const std::string_view encoding = text_of(item.key->encoding());
+    const uint64_t cost = stored_bytes(static_cast<uint16_t>(encoding.size()), item.value.size());
+    // What this run put or found is protected, so what does not fit beside it could only push out its own work.
+    if (status.ok() && options_.max_bytes > 0 && run_bytes_.load(std::memory_order_relaxed) + bytes + cost > limit_for_segments())
+      status = Error{ErrorCode::no_space, "this run alone needs more than the limit of " +
+                                              std::to_string(options_.max_bytes) + " bytes of " +
+                                              directory_path_.string() +
+                                              ": what is over it is not stored; raise max_bytes or store less"};
+    if (!status.ok()) break;
+    records.push_back({RecordType::value, item.key->digest(), encoding, item.value, 0, 0});
+    bytes += cost;
+  }
+  if (!status.ok() && status.error().code == ErrorCode::no_space)
+    notify(ErrorCode::no_space, "run over the limit", status.error().message);
+
+  const Status written = write(records);
+  const Lock lock(mutex_);
+  if (!written.ok()) {
+    failed_puts_ += items.size();
+    return written;
+  }
+  run_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  puts_ += records.size();
+  failed_puts_ += items.size() - records.size();
+  for (size_t i = 0; i < records.size(); ++i) {
+    KindCounters& counters = counters_[std::string(items[i].key->kind())];
+    ++counters.puts;
+    counters.put_bytes += items[i].value.size();
+  }
+  return status;
+}
+
+Status DiskStore::flush() {
+  if (options_.read_only) return {};
+  Status published = publish(true);
+  if (!published.ok()) return refuse(published.error());
+  return published;
+}
+
+Result<bool> DiskStore::erase(const Digest& digest) {
+  if (options_.read_only) return read_only_error();
+  if (!contains(digest)) return false;
+  NewRecord record;
+  record.type = RecordType::erasure;
+  record.digest = digest;
+  LMEMO_TRY(write({&record, 1}));
+  const Lock lock(mutex_);
+  ++erased_;
+  return true;
+}
+
+}  // namespace lmemo
