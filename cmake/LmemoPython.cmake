@@ -15,4 +15,5 @@ nanobind_add_stub(_core_stub
   MODULE _core
   OUTPUT "${PROJECT_BINARY_DIR}/python/_core.pyi"
   PYTHON_PATH "$<TARGET_FILE_DIR:_core>"
+  PATTERN_FILE "${PROJECT_SOURCE_DIR}/python/src/stub_patterns.txt"
   DEPENDS _core)

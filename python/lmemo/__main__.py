@@ -1,14 +1,17 @@
 """The `lmemo` command: the C++ command line, run inside the extension."""
 
+import os
 import sys
 
-from lmemo import __version__
+from lmemo._core import run_command_line
 
 
 def main() -> int:
     """Runs the command line and returns its exit code."""
-    print(f"lmemo {__version__}")
-    return 0
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()  # What Python wrote comes before what the command writes.
+    return run_command_line(sys.argv[1:], os.path.dirname(__file__))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,796 @@
 """The compiled part of lmemo."""
 
+from collections.abc import Callable, Iterable, Mapping
+import datetime
+import os
+import pathlib
+from typing import Any, ClassVar, Literal
+
+from lmemo._types import FieldInput, FieldValue
+from typing_extensions import Buffer, Self
+
 
 
 version: str = '0.1.0'
+
+class LongValue:
+    """
+    What stands for a text or blob of more than 256 bytes in the fields of a key: its length and SHA-256. Given to Key.of it makes the same key as the text or blob itself.
+    """
+
+    def __init__(self, is_text: bool, byte_count: int, sha256: bytes) -> None: ...
+
+    @property
+    def is_text(self) -> bool:
+        """True for a str, False for bytes."""
+
+    @property
+    def byte_count(self) -> int:
+        """Length in bytes; of a text, in UTF-8."""
+
+    @property
+    def sha256(self) -> bytes:
+        """SHA-256 of the bytes."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def __reduce__(self) -> tuple[type[LongValue], tuple[bool, int, bytes]]: ...
+
+    def __repr__(self) -> str: ...
+
+class Key:
+    """
+    The identity of an entry: a kind and named, typed fields.
+
+        Key.of("tokens", section=text, tokenizer="gpt2@a1b2")
+
+    Two keys are equal exactly if kind, names, types and values are equal: 1, 1.0, True and "1" are four different values. The digest is the same in every process, on every machine and in every version of Python.
+    """
+
+    def __init__(self, encoding: Buffer, /) -> None:
+        """
+        Reads an encoding back, as Key.from_encoding does. To make a key, use Key.of.
+        """
+
+    @staticmethod
+    def of(kind: str, fields: Mapping[str, FieldInput] | None = None, /, **named: FieldInput) -> Key:
+        """
+        Makes a key. Fields are given by name, or in a mapping if a name is no identifier; their order does not matter.
+
+        A value is None, bool, int (64 bits), float, str or bytes, or a numpy scalar of such a type. Every str can be part of a key, lone surrogates included (they are encoded as by "surrogatepass"). Of a text or blob of more than 256 bytes length and SHA-256 are kept; it still counts in full.
+        """
+
+    @staticmethod
+    def from_encoding(encoding: Buffer, /) -> Key:
+        """
+        Reads back what `encoding` gave. Raises lmemo.Corruption if the bytes are nothing of the kind.
+        """
+
+    @property
+    def digest(self) -> bytes:
+        """The 32 bytes under which the entry is found."""
+
+    @property
+    def hex(self) -> str:
+        """The digest as 64 hex digits."""
+
+    @property
+    def kind(self) -> str:
+        """The namespace of the entry."""
+
+    @property
+    def fields(self) -> dict[str, FieldValue]:
+        """
+        The fields by name, in order of their names. Long texts and blobs come back as LongValue.
+        """
+
+    @property
+    def encoding(self) -> bytes:
+        """
+        The canonical encoding: what is hashed, and what is stored beside the entry.
+        """
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def __reduce__(self) -> tuple[type[Key], tuple[bytes]]: ...
+
+    def __repr__(self) -> str: ...
+
+class Hit:
+    """
+    A found entry: a read-only view of its bytes, without a copy.
+
+        numpy.frombuffer(hit, dtype=numpy.int32)    memoryview(hit)    bytes(hit)
+
+    It stays valid while it, or an array made from it, lives: also when the store is closed, the entry is evicted or the directory is deleted.
+    """
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+    def __len__(self) -> int: ...
+
+    def __bool__(self) -> bool:
+        """Always True: also an empty value was found."""
+
+    def __eq__(self, other: object, /) -> bool:
+        """True for every bytes-like object with the same bytes."""
+
+    @property
+    def written(self) -> datetime.datetime:
+        """When it was put (UTC)."""
+
+    @property
+    def written_ns(self) -> int:
+        """
+        When it was put: nanoseconds since 1970, never twice the same within a process.
+        """
+
+    def __repr__(self) -> str: ...
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+class KindStats:
+    """What is stored under one kind."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values that json.dumps takes."""
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+    @property
+    def entries(self) -> int:
+        """Entries that can be found."""
+
+    @property
+    def value_bytes(self) -> int:
+        """Bytes of their values."""
+
+    @property
+    def stored_bytes(self) -> int:
+        """With keys, fields and checksums."""
+
+    @property
+    def max_bytes(self) -> int:
+        """The limit of this kind; 0: only the limit of the whole store."""
+
+class KindCounters:
+    """What this object did with one kind."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values that json.dumps takes."""
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+    @property
+    def hits(self) -> int:
+        """Finds that found something."""
+
+    @property
+    def puts(self) -> int:
+        """Entries put."""
+
+    @property
+    def put_bytes(self) -> int:
+        """Bytes of their values."""
+
+class StoreStats:
+    """What a store holds, and what this object did since it was opened."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values that json.dumps takes."""
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+    @property
+    def entries(self) -> int:
+        """Entries that can be found."""
+
+    @property
+    def live_bytes(self) -> int:
+        """About what compact() would leave."""
+
+    @property
+    def disk_bytes(self) -> int:
+        """What the directory takes."""
+
+    @property
+    def max_bytes(self) -> int:
+        """The limit; 0: none."""
+
+    @property
+    def segments(self) -> int:
+        """Files that hold entries."""
+
+    @property
+    def oldest(self) -> datetime.datetime | None:
+        """When the oldest entry was put (UTC)."""
+
+    @property
+    def newest(self) -> datetime.datetime | None:
+        """When the newest entry was put (UTC)."""
+
+    @property
+    def kinds(self) -> dict[str, KindStats]:
+        """What is stored, by kind."""
+
+    @property
+    def hits(self) -> int:
+        """Finds that found something."""
+
+    @property
+    def misses(self) -> int:
+        """Finds that did not."""
+
+    @property
+    def puts(self) -> int:
+        """Entries put."""
+
+    @property
+    def failed_puts(self) -> int:
+        """Lost chances: full disk, limit, permissions."""
+
+    @property
+    def erased(self) -> int:
+        """Entries erased by name."""
+
+    @property
+    def evicted(self) -> int:
+        """Entries that went to make room."""
+
+    @property
+    def evicted_bytes(self) -> int:
+        """Their size."""
+
+    @property
+    def damaged_records(self) -> int:
+        """Found damaged on the way; each was a miss."""
+
+    @property
+    def published_segments(self) -> int:
+        """Files made visible to everyone."""
+
+    @property
+    def salvaged_records(self) -> int:
+        """Taken over from writers that died."""
+
+    @property
+    def counters(self) -> dict[str, KindCounters]:
+        """What this object did, by kind."""
+
+class Entry:
+    """One entry as scan() shows it; its value is not read."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values that json.dumps takes."""
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of its key."""
+
+    @property
+    def kind(self) -> str:
+        """The namespace it is in."""
+
+    @property
+    def key(self) -> Key | None:
+        """Its key with all fields; None if they are damaged."""
+
+    @property
+    def value_bytes(self) -> int:
+        """Length of its value."""
+
+    @property
+    def stored_bytes(self) -> int:
+        """With key, fields and checksum."""
+
+    @property
+    def written(self) -> datetime.datetime:
+        """When it was put (UTC)."""
+
+    @property
+    def accessed(self) -> datetime.datetime | None:
+        """When it was last found, to about an hour (UTC)."""
+
+class FieldDifference:
+    """A field in which a request and an entry differ."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values that json.dumps takes."""
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def in_request(self) -> bool:
+        """The request has this field."""
+
+    @property
+    def asked(self) -> FieldValue:
+        """Its value in the request."""
+
+    @property
+    def in_entry(self) -> bool:
+        """The entry has this field."""
+
+    @property
+    def stored(self) -> FieldValue:
+        """Its value in the entry."""
+
+class Explanation:
+    """Why a request missed: the nearest entry, and where it differs."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values that json.dumps takes."""
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+    @property
+    def is_hit(self) -> bool:
+        """The entry is there."""
+
+    @property
+    def candidates(self) -> int:
+        """Entries of the same kind."""
+
+    @property
+    def nearest(self) -> Key | None:
+        """The key that shares the most fields with the request."""
+
+    @property
+    def nearest_written(self) -> datetime.datetime | None:
+        """When that entry was put (UTC)."""
+
+    @property
+    def differing(self) -> list[FieldDifference]:
+        """The fields it does not share."""
+
+    def __str__(self) -> str:
+        """One line for people."""
+
+class Progress:
+    """How far long work is: what a progress callback gets."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values that json.dumps takes."""
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+    @property
+    def phase(self) -> str:
+        """"verify", "compact", …"""
+
+    @property
+    def done(self) -> int:
+        """Units done."""
+
+    @property
+    def total(self) -> int:
+        """Units to do; 0: not known."""
+
+    @property
+    def unit(self) -> str:
+        """"bytes", "entries", …"""
+
+class Damage:
+    """One damaged place."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values that json.dumps takes."""
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+    @property
+    def file(self) -> str:
+        """The file, relative to the store."""
+
+    @property
+    def offset(self) -> int:
+        """The byte in it."""
+
+    @property
+    def what(self) -> str:
+        """What was found, and what was expected."""
+
+    @property
+    def digest(self) -> bytes | None:
+        """The key of the entry that is lost, if it is known."""
+
+class VerifyReport:
+    """What verify() found."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values that json.dumps takes."""
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+    @property
+    def segments(self) -> int:
+        """Segments read."""
+
+    @property
+    def records(self) -> int:
+        """Records read."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes read."""
+
+    @property
+    def damage(self) -> list[Damage]:
+        """What is damaged."""
+
+    @property
+    def leftovers(self) -> list[str]:
+        """Files of writers that died; repair() takes them over or removes them."""
+
+    @property
+    def foreign(self) -> list[str]:
+        """Files that lmemo did not write; left alone."""
+
+    @property
+    def is_clean(self) -> bool:
+        """No damage and no leftovers."""
+
+class RepairReport:
+    """What repair() did."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values that json.dumps takes."""
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+    @property
+    def found(self) -> VerifyReport:
+        """What was wrong before."""
+
+    @property
+    def kept_records(self) -> int:
+        """Good records of the files that were rewritten."""
+
+    @property
+    def lost_records(self) -> int:
+        """Damaged ones; they will be computed again."""
+
+    @property
+    def removed_files(self) -> int:
+        """Files removed."""
+
+class RemovalReport:
+    """What a call removed, and what that gave back to the disk."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values that json.dumps takes."""
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+    @property
+    def entries(self) -> int:
+        """Entries removed."""
+
+    @property
+    def stored_bytes(self) -> int:
+        """Their size."""
+
+    @property
+    def disk_bytes_before(self) -> int:
+        """What the directory took before."""
+
+    @property
+    def disk_bytes_after(self) -> int:
+        """What it takes now."""
+
+class InspectedRecord:
+    """One sound record of a file."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values that json.dumps takes."""
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+    @property
+    def offset(self) -> int:
+        """Where it starts."""
+
+    @property
+    def stored_bytes(self) -> int:
+        """Its whole length."""
+
+    @property
+    def value_offset(self) -> int:
+        """Where its value starts in the file."""
+
+    @property
+    def value_bytes(self) -> int:
+        """Length of its value."""
+
+    @property
+    def written(self) -> datetime.datetime | None:
+        """When it was put (UTC)."""
+
+    @property
+    def is_erasure(self) -> bool:
+        """It says that an entry is gone."""
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of its key."""
+
+    @property
+    def key(self) -> Key | None:
+        """Its key; None for erasures and unreadable fields."""
+
+class InspectedBlock:
+    """One part of a file."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values that json.dumps takes."""
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+    @property
+    def name(self) -> str:
+        """"header", "records", "index", …"""
+
+    @property
+    def offset(self) -> int:
+        """Where it starts."""
+
+    @property
+    def byte_count(self) -> int:
+        """Its length."""
+
+    @property
+    def is_sound(self) -> bool:
+        """It is what was written."""
+
+    @property
+    def note(self) -> str:
+        """What is wrong with it, or empty."""
+
+class InspectedFile:
+    """What a file holds."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values that json.dumps takes."""
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+    @property
+    def file_bytes(self) -> int:
+        """Its length."""
+
+    @property
+    def version(self) -> int:
+        """The version of the format."""
+
+    @property
+    def nonce(self) -> int:
+        """The random number of its writer."""
+
+    @property
+    def is_sealed(self) -> bool:
+        """It was finished: footer and index are sound."""
+
+    @property
+    def blocks(self) -> list[InspectedBlock]:
+        """Its parts, in order."""
+
+    @property
+    def records(self) -> list[InspectedRecord]:
+        """Its sound records, in order."""
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong with it."""
+
+def inspect_file(path: str | os.PathLike[str]) -> InspectedFile:
+    """
+    Looks into a file that lmemo wrote, damaged or not, without opening a store. Raises lmemo.Error only if it cannot be read or is nothing that lmemo writes.
+    """
+
+class StoreBase:
+    """
+    What Store and MemoryStore have in common: annotate with this whatever takes either.
+
+    All methods may be called from any thread.
+    """
+
+    def find(self, key: Key, /) -> Hit | None:
+        """
+        The entry, or None. Its checksum has been checked; a damaged entry is a miss, counted and logged.
+        """
+
+    def find_many(self, keys: Iterable[Key]) -> list[Hit | None]:
+        """
+        What find() gives for each key, in their order; other threads run meanwhile.
+        """
+
+    def contains(self, key: Key, /) -> bool:
+        """True if find() would look at an entry; its checksum is not checked."""
+
+    def __contains__(self, key: Key, /) -> bool: ...
+
+    def put(self, key: Key, value: Buffer, /) -> bool:
+        """
+        Keeps the bytes under the key; a later put of the same key wins. False if they could not be kept (full disk, no permission, read-only store): the cause is logged once, and your work goes on.
+        """
+
+    def put_many(self, pairs: Mapping[Key, Buffer] | Iterable[tuple[Key, Buffer]]) -> bool:
+        """Puts every pair, with fewer steps. True if all of them were kept."""
+
+    def flush(self) -> None:
+        """
+        When this returns, everything put or erased before survives power loss and is visible to everyone. Raises lmemo.Error if that cannot be promised.
+        """
+
+    def erase(self, key: Key, /) -> bool:
+        """Removes the entry. True if it was there."""
+
+    def erase_matching(self, kind: str | None = None, fields: Mapping[str, FieldInput] | None = None, *, progress: Callable[[Progress], object] | None = None, **named: FieldInput) -> RemovalReport:
+        """
+        Removes every entry of this kind that has all of these fields. A field called kind, fields or progress goes into `fields`.
+        """
+
+    def scan(self, kind: str | None = None, fields: Mapping[str, FieldInput] | None = None, **named: FieldInput) -> list[Entry]:
+        """
+        The entries of this kind (None: all) that have all of these fields, in no particular order. A field called kind or fields goes into `fields`.
+        """
+
+    def explain(self, key: Key, /) -> Explanation:
+        """
+        Why find(key) misses: the nearest entry, and the fields in which it differs.
+        """
+
+    def stats(self) -> StoreStats:
+        """What is stored, and what this object did since it was opened."""
+
+    def verify(self, *, progress: Callable[[Progress], object] | None = None) -> VerifyReport:
+        """Reads and checks everything, and changes nothing."""
+
+    def repair(self, *, progress: Callable[[Progress], object] | None = None) -> RepairReport:
+        """Takes damaged entries and leftovers out, and keeps everything else."""
+
+    def prune(self, older_than: float | datetime.timedelta | str, kind: str | None = None, *, progress: Callable[[Progress], object] | None = None) -> RemovalReport:
+        """
+        Drops what was neither put nor found for so long (seconds, a timedelta, or "30d"), and gives the space back.
+        """
+
+    def evict(self, target_bytes: int | str, *, progress: Callable[[Progress], object] | None = None) -> RemovalReport:
+        """
+        Makes room: the least recently used entries go, until the store takes at most this much.
+        """
+
+    def compact(self, *, progress: Callable[[Progress], object] | None = None) -> RemovalReport:
+        """
+        Rewrites what is alive and gives the rest back to the disk, while others read and write.
+        """
+
+    def clear(self, kind: str | None = None) -> RemovalReport:
+        """Removes every entry, or every entry of one kind."""
+
+    def close(self) -> None:
+        """
+        Publishes what was put, and lets go of the files. Hits stay valid. A failure to publish is logged, not raised; call flush() first if you must know.
+        """
+
+    @property
+    def is_closed(self) -> bool:
+        """close() was called."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+class Store(StoreBase):
+    """
+    What was computed once, in a directory that several processes may use at once.
+
+        with lmemo.Store() as store:
+            hit = store.find(key)
+            if hit is None:
+                store.put(key, compute())
+
+    Without a path the store is LMEMO_STORE, else lmemo in the user's cache directory.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, max_bytes: int | str = '10GiB', max_bytes_by_kind: Mapping[str, int | str] | None = None, read_only: bool = False, create: bool = True, check: Literal['every_find', 'first_find'] = 'every_find', segment_bytes: int | str = '64MiB', publish_seconds: float = 1.0, refresh_seconds: float = 0.05) -> None:
+        """
+        max_bytes, max_bytes_by_kind: least recently used entries go when the store grows past it; 0: no limit.
+        read_only: nothing is written; put() returns False.
+        create: make the directory if it is not there.
+        check: "first_find" checks the checksum of an entry only at its first find by this object.
+        segment_bytes, publish_seconds: what was put becomes visible to other processes, and safe from a killed process, in batches that are at most this large and this old at the next put.
+        refresh_seconds: how old a miss may be before the directory is looked at again.
+        """
+
+    @property
+    def path(self) -> pathlib.Path:
+        """The directory."""
+
+    @property
+    def read_only(self) -> bool:
+        """Nothing is written."""
+
+    def __repr__(self) -> str: ...
+
+class MemoryStore(StoreBase):
+    """
+    The same without a disk. Past max_bytes (0: no limit) the least recently used entries go.
+    """
+
+    def __init__(self, max_bytes: int | str = 0) -> None: ...
+
+    def __repr__(self) -> str: ...
+
+def flush_all() -> None:
+    """Publishes what was put into any open store."""
+
+def run_command_line(arguments: Iterable[str], package: str | os.PathLike[str]) -> int:
+    """
+    Runs one command of `lmemo` and returns its exit code. Writes to the standard streams of the process, past sys.stdout and sys.stderr: flush these before.
+    """

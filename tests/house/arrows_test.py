@@ -24,7 +24,7 @@ MAY_USE: dict[str, set[str]] = {
     "packing": {"base"},
     "faces": {"sources", "tokenizer", "packing", "store", "codec", "stats", "base"},
     "cli": {"faces", "stats", "base"},
-    "python": {"faces", "stats", "base"},
+    "python": {"cli", "faces", "stats", "base"},  # cli: the console script runs the same command line.
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)

@@ -1,0 +1,77 @@
+// run_command_line(): the command line inside the extension, for the console script `lmemo`.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "bindings.h"
+#include "cli/process_environment.h"
+#include "lmemo/version.h"
+#include "values.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace lmemo::python {
+namespace {
+
+volatile std::sig_atomic_t was_interrupted = 0;
+
+// Ctrl-C while the command runs: noted the first time, deadly the second. Python's own handler would wait for
+// the interpreter, which is not running meanwhile.
+class InterruptNote {
+ public:
+  InterruptNote() {
+    was_interrupted = 0;
+    struct sigaction action{};
+    action.sa_handler = [](int) { was_interrupted = 1; };
+    sigemptyset(&action.sa_mask);
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, nullptr, &before_);
+    if (before_.sa_handler != SIG_IGN) sigaction(SIGINT, &action, nullptr);
+  }
+  ~InterruptNote() { sigaction(SIGINT, &before_, nullptr); }
+  InterruptNote(const InterruptNote&) = delete;
+  InterruptNote& operator=(const InterruptNote&) = delete;
+
+ private:
+  struct sigaction before_{};
+};
+
+int run(const std::vector<std::string>& arguments, const std::filesystem::path& package) {
+  const InterruptNote interrupt_note;
+  CliEnvironment environment = process_environment();
+  environment.interrupted = [] { return was_interrupted != 0; };
+  environment.version = kVersion;
+  environment.shipped_corpus = find_shipped_corpus(package);
+  const int exit_code = run_cli(arguments, environment);
+  const int output_error = finish_output();
+  if (output_error == 0) return exit_code;
+  std::fprintf(stderr, "error: io_error: cannot write to standard output: %s\n", std::strerror(output_error));
+  return exit_code == kExitFine ? static_cast<int>(kExitFailed) : exit_code;
+}
+
+int run_command_line(const nb::iterable& arguments, nb::handle package) {
+  std::vector<std::string> words;
+  for (const nb::handle argument : arguments) words.push_back(path_of(argument).string());
+  const std::filesystem::path start = path_of(package);
+  const nb::gil_scoped_release without_gil;
+  return run(words, start);
+}
+
+}  // namespace
+
+void init_command_line(nb::module_& m) {
+  m.def("run_command_line", &run_command_line, "arguments"_a, "package"_a,
+        nb::sig("def run_command_line(arguments: Iterable[str], package: str | os.PathLike[str]) -> int"),
+        "Runs one command of `lmemo` and returns its exit code. Writes to the standard streams of the "
+        "process, past "
+        "sys.stdout and sys.stderr: flush these before.");
+}
+
+}  // namespace lmemo::python
