@@ -413,15 +413,17 @@ Result<RemovalReport> DiskStore::evict_kind(const std::string& kind, uint64_t ta
 
 Status DiskStore::make_room(uint64_t for_bytes) {
   for (const auto& [kind, limit] : options_.max_bytes_by_kind) {
-    uint64_t used = 0;
+    uint64_t used = 0, pending = 0;
     {
       const Lock lock(mutex_);
       for (const SegmentPtr& segment : directory_.segments())
         for (uint32_t ordinal = 0; ordinal < segment->entries().size(); ++ordinal)
           if (is_alive(*segment, ordinal) && segment->kind_name(segment->entry(ordinal).kind) == kind)
-            used += stored_bytes(segment->entry(ordinal));
+            (segment->state() == SegmentState::pending ? pending : used) += stored_bytes(segment->entry(ordinal));
     }
-    if (limit > 0 && used > limit) LMEMO_TRY(evict_kind(kind, limit - limit / 8, {}));
+    // A little more than needed, so that not every batch has to make room.
+    const uint64_t target = limit - limit / 8;
+    if (limit > 0 && used + pending > limit) LMEMO_TRY(evict_kind(kind, target > pending ? target - pending : 0, {}));
   }
   if (options_.max_bytes == 0) return {};
   uint64_t used = 0;
@@ -432,7 +434,6 @@ Status DiskStore::make_room(uint64_t for_bytes) {
   }
   const uint64_t limit = limit_for_segments();
   if (used + for_bytes <= limit) return {};
-  // A little more than needed, so that not every batch has to make room.
   const uint64_t spare = for_bytes + options_.max_bytes / 16;
   LMEMO_TRY(evict_kind({}, limit > spare ? limit - spare : 0, {}));
   return {};
