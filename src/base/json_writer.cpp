@@ -4,30 +4,12 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/utf8.h"
+
 namespace lmemo {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-
-// The length of the well-formed UTF-8 sequence at the front, or 0. File names and stored texts may hold any bytes.
-size_t utf8_length(std::string_view text) {
-  const auto byte = [&](size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u; };
-  const auto follows = [&](size_t at) { return (byte(at) & 0xC0) == 0x80; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    const bool is_overlong = first == 0xE0 && byte(1) < 0xA0;
-    const bool is_surrogate = first == 0xED && byte(1) >= 0xA0;
-    return follows(1) && follows(2) && !is_overlong && !is_surrogate ? 3 : 0;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    const bool is_overlong = first == 0xF0 && byte(1) < 0x90;
-    const bool is_too_large = first == 0xF4 && byte(1) >= 0x90;
-    return follows(1) && follows(2) && follows(3) && !is_overlong && !is_too_large ? 4 : 0;
-  }
-  return 0;
-}
 
 }  // namespace
 

@@ -74,8 +74,10 @@ std::optional<double> take_number(std::string_view& text) {
 }
 
 std::string with_digits(double value) {
-  if (value >= 99.95 || value == std::floor(value)) return format_fixed(value, 0);
-  return format_fixed(value, 1);
+  if (value >= 99.95) return format_fixed(value, 0);
+  std::string text = format_fixed(value, 1);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text;
 }
 
 }  // namespace
