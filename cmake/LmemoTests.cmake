@@ -7,7 +7,7 @@
 #   tests/<room>/programs/<name>.cpp       a program that tests start: LMEMO_TEST_PROGRAMS_DIR "/<name>"
 #   tests/support/*.cpp                    helpers of all folders, and the doctest main
 #   fuzz/<name>_fuzz.cpp                   one libFuzzer program each
-#   bench/<name>_bench.cpp                 one program each
+#   bench/<name>_bench.cpp                 one program each, with bench/support/*.cpp
 #
 # ctest sees one entry per file, although a folder compiles into one or two programs.
 
@@ -125,8 +125,7 @@ endfunction()
 
 function(lmemo_add_benchmarks)
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*_bench.cpp")
-  file(GLOB helpers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*.cpp")
-  list(FILTER helpers EXCLUDE REGEX "_bench\\.cpp$")
+  file(GLOB helpers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/support/*.cpp")
   foreach(source IN LISTS sources)
     get_filename_component(name ${source} NAME_WE)
     add_executable(${name} ${source} ${helpers})
