@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -12,6 +13,8 @@
 #include <array>
 #include <cerrno>
 #include <ctime>
+#include <mutex>
+#include <set>
 #include <system_error>
 
 namespace lmemo {
@@ -23,13 +26,14 @@ constexpr int64_t kAbandonedSeconds = 3600;
 class Descriptor {
  public:
   explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
+  ~Descriptor() { close(); }
   Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
   Descriptor& operator=(Descriptor&&) = delete;
   int number() const { return number_; }
   bool is_open() const { return number_ >= 0; }
+  void close() {
+    if (number_ >= 0) ::close(std::exchange(number_, -1));
+  }
 
  private:
   int number_;
@@ -41,6 +45,53 @@ Descriptor open_file(const Path& path, int flags, mode_t mode = 0) {
   while (number < 0 && errno == EINTR);
   return Descriptor(number);
 }
+
+// A lock of flock() belongs to the open file, which a forked child shares: it would stay locked while the child lives,
+// although its owner let go or died. So a child closes at once what it got from its parent.
+class LockedDescriptors {
+ public:
+  static LockedDescriptors& instance() {
+    static LockedDescriptors* const all = [] {
+      pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                     [] { instance().close_in_child(); });
+      return new LockedDescriptors;  // Never destroyed: fork() may come late.
+    }();
+    return *all;
+  }
+  // Held from opening a file to adding it, so that no fork comes in between.
+  std::unique_lock<std::mutex> lock() { return std::unique_lock<std::mutex>(mutex_); }
+  void add_locked(Descriptor* descriptor) { descriptors_.insert(descriptor); }
+  void remove(Descriptor* descriptor) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    descriptors_.erase(descriptor);
+  }
+
+ private:
+  void close_in_child() {
+    for (Descriptor* descriptor : descriptors_) descriptor->close();
+    descriptors_.clear();
+    mutex_.unlock();
+  }
+
+  std::mutex mutex_;  // Guards descriptors_.
+  std::set<Descriptor*> descriptors_;
+};
+
+// A descriptor whose file is locked, in this process only.
+class LockedDescriptor {
+ public:
+  // Requires: the lock of LockedDescriptors is held since before the file was opened.
+  explicit LockedDescriptor(Descriptor descriptor) : descriptor_(std::move(descriptor)) {
+    LockedDescriptors::instance().add_locked(&descriptor_);
+  }
+  ~LockedDescriptor() { LockedDescriptors::instance().remove(&descriptor_); }
+  LockedDescriptor(const LockedDescriptor&) = delete;
+  LockedDescriptor& operator=(const LockedDescriptor&) = delete;
+  int number() const { return descriptor_.number(); }
+
+ private:
+  Descriptor descriptor_;
+};
 
 class RealMappedFile : public MappedFile {
  public:
@@ -68,7 +119,7 @@ class RealWritableFile : public WritableFile {
   RealWritableFile(Descriptor descriptor, Path path) : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
 
   Status append(std::span<const Bytes> parts) override {
-    std::array<iovec, 64> vectors;
+    std::array<iovec, 512> vectors;
     while (!parts.empty()) {
       const size_t count = std::min(parts.size(), vectors.size());
       for (size_t i = 0; i < count; ++i)
@@ -119,7 +170,7 @@ class RealWritableFile : public WritableFile {
     return {};
   }
 
-  const Descriptor descriptor_;
+  const LockedDescriptor descriptor_;
   const Path path_;
 };
 
@@ -128,7 +179,7 @@ class RealFileLock : public FileLock {
   explicit RealFileLock(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
 
  private:
-  const Descriptor descriptor_;
+  const LockedDescriptor descriptor_;
 };
 
 FileStatus status_of(const struct stat& from) {
@@ -190,16 +241,19 @@ class RealFileSystem : public FileSystem {
   }
 
   Result<std::unique_ptr<WritableFile>> create(const Path& path) override {
+    const auto no_fork = LockedDescriptors::instance().lock();
     Descriptor descriptor = open_file(path, O_RDWR | O_CREAT | O_EXCL, 0666);
     if (!descriptor.is_open()) return errno_error(errno, "create", path);
     const bool is_locked = ::flock(descriptor.number(), LOCK_EX | LOCK_NB) == 0 || locks_are_missing(errno);
-    // Somebody tidying up may have taken the empty file for abandoned before we held the lock.
-    if (!is_locked || !is_still_at(descriptor.number(), path))
-      return Error{ErrorCode::busy, "cannot create " + path.string() + ": taken by another process"};
-    return std::unique_ptr<WritableFile>(std::make_unique<RealWritableFile>(std::move(descriptor), path));
+    if (is_locked && is_still_at(descriptor.number(), path))
+      return std::unique_ptr<WritableFile>(std::make_unique<RealWritableFile>(std::move(descriptor), path));
+    // Somebody tidying up took the empty file for abandoned before we held the lock.
+    ::unlink(path.c_str());
+    return Error{ErrorCode::busy, "cannot create " + path.string() + ": taken by another process"};
   }
 
   Result<std::unique_ptr<WritableFile>> take_over(const Path& path) override {
+    const auto no_fork = LockedDescriptors::instance().lock();
     Descriptor descriptor = open_file(path, O_RDWR | O_NONBLOCK);
     if (!descriptor.is_open()) {
       if (errno == ENOENT) return std::unique_ptr<WritableFile>();
@@ -242,6 +296,7 @@ class RealFileSystem : public FileSystem {
   }
 
   Result<std::unique_ptr<FileLock>> try_lock(const Path& path) override {
+    const auto no_fork = LockedDescriptors::instance().lock();
     Descriptor descriptor = open_file(path, O_RDWR | O_CREAT, 0666);
     if (!descriptor.is_open()) return errno_error(errno, "lock", path);
     if (::flock(descriptor.number(), LOCK_EX | LOCK_NB) != 0 && !locks_are_missing(errno))
@@ -253,6 +308,7 @@ class RealFileSystem : public FileSystem {
 }  // namespace
 
 FileSystem& real_file_system() {
+  LockedDescriptors::instance();  // Whoever has handlers around fork() and locks before us registers them after ours.
   static RealFileSystem file_system;
   return file_system;
 }

@@ -65,7 +65,7 @@ class FileSystem {
   // Null if there is no such file. Anything but a regular file is an error.
   virtual Result<std::shared_ptr<const MappedFile>> map(const Path& path) = 0;
 
-  // A new file; an existing one is an error.
+  // A new file; an existing one is an error. busy if somebody who tidies up was quicker: try another name.
   virtual Result<std::unique_ptr<WritableFile>> create(const Path& path) = 0;
   // A file that a dead writer left behind. busy if its writer lives, null if the file is gone.
   virtual Result<std::unique_ptr<WritableFile>> take_over(const Path& path) = 0;

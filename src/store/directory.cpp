@@ -1,7 +1,11 @@
 #include "store/directory.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
+#include <memory>
 
 namespace lmemo {
 namespace {
@@ -30,20 +34,37 @@ constexpr uint64_t kTagMask = ~uint64_t{0} << 40;
 uint32_t number_in(uint64_t slot) { return static_cast<uint32_t>((slot >> 24) & 0xffff) - 1; }
 uint32_t ordinal_in(uint64_t slot) { return static_cast<uint32_t>(slot & 0xffffff); }
 
+struct FreeSlots {
+  void operator()(std::atomic<uint64_t>* slots) const { std::free(slots); }
+};
+
+// A probe goes anywhere in the table: on huge pages it costs no walk through the page tables.
+std::unique_ptr<std::atomic<uint64_t>[], FreeSlots> make_slots(uint64_t count) {
+  constexpr size_t kHugePage = 2 << 20;
+  const size_t bytes = count * sizeof(std::atomic<uint64_t>);
+  void* memory = std::aligned_alloc(bytes >= kHugePage ? kHugePage : 64, bytes);
+#if defined(__linux__)
+  if (bytes >= kHugePage) ::madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
+  auto* slots = static_cast<std::atomic<uint64_t>*>(memory);
+  std::uninitialized_value_construct_n(slots, count);
+  return std::unique_ptr<std::atomic<uint64_t>[], FreeSlots>(slots);
+}
+
 }  // namespace
 
 struct Directory::Table {
   Table(uint64_t slot_count, uint64_t segment_count)
       : shift(64 - std::countr_zero(slot_count)),
         mask(slot_count - 1),
-        slots(std::make_unique<std::atomic<uint64_t>[]>(slot_count)),
+        slots(make_slots(slot_count)),
         segment_capacity(segment_count),
         segments(std::make_unique<std::atomic<Segment*>[]>(segment_count)),
         owners(segment_count) {}
 
   const int shift;
   const uint64_t mask;
-  const std::unique_ptr<std::atomic<uint64_t>[]> slots;
+  const std::unique_ptr<std::atomic<uint64_t>[], FreeSlots> slots;
   const uint64_t segment_capacity;
   // A null segment was removed: its slots match nothing. Numbers are not used again within a table.
   const std::unique_ptr<std::atomic<Segment*>[]> segments;
@@ -93,10 +114,10 @@ void Directory::insert(Table& table, uint32_t number, uint32_t ordinal) {
     const IndexEntry& rival = other->entry(ordinal_in(found));
     if (rival.digest != entry.digest) continue;
     if (&rival == &entry) return;
-    const bool is_newer = rival.written_ns <= entry.written_ns || other->has_mark(ordinal_in(found), Segment::kDamaged);
+    const bool is_newer = rival.written_ns <= entry.written_ns;
     if (is_newer) there.store(slot, std::memory_order_release);
-    // The same record moved by a rewrite is no older copy.
-    if (rival.written_ns != entry.written_ns)
+    // The same record moved by a rewrite is no older copy, but it hides what the original hid.
+    if (rival.written_ns != entry.written_ns || other->has_mark(ordinal_in(found), Segment::kHidesOlder))
       is_newer ? table.owners[number]->set_mark(ordinal, Segment::kHidesOlder)
                : table.owners[number_in(found)]->set_mark(ordinal_in(found), Segment::kHidesOlder);
     return;
@@ -104,39 +125,53 @@ void Directory::insert(Table& table, uint32_t number, uint32_t ordinal) {
   ++crowded_out_;
 }
 
-void Directory::rebuild(uint64_t more_entries) {
+void Directory::rebuild(uint64_t more_entries, uint64_t more_segments) {
   uint64_t entries = more_entries;
   for (const auto& segment : present_) entries += segment->entries().size();
+  entries += entries / 4;  // So that the next few additions find room.
   const uint64_t slots = std::bit_ceil(std::max(kMinSlots, entries * 2));
   const uint64_t numbers =
-      std::min<uint64_t>(kMaxSegmentNumbers, std::max<uint64_t>(kMinSegmentNumbers, present_.size() * 2 + 1));
+      std::min<uint64_t>(kMaxSegmentNumbers, std::max<uint64_t>(kMinSegmentNumbers, (present_.size() + more_segments) * 2));
   auto fresh = std::make_unique<Table>(slots, numbers);
   crowded_out_ = 0;
-  for (const auto& segment : present_) {
-    const uint32_t number = fresh->used_numbers++;
-    fresh->owners[number] = segment;
-    fresh->segments[number].store(segment.get(), std::memory_order_relaxed);
-    const uint32_t count = static_cast<uint32_t>(segment->entries().size());
-    for (uint32_t ordinal = 0; ordinal < count; ++ordinal) insert(*fresh, number, ordinal);
-  }
+  for (const auto& segment : present_) take_in(*fresh, segment);
   Table* old = table_.exchange(fresh.release(), std::memory_order_seq_cst);
   gate_.wait_for_readers();
   delete old;
 }
 
-void Directory::add(std::shared_ptr<Segment> segment) {
-  const uint64_t count = segment->entries().size();
+void Directory::insert_range(Table& table, uint32_t number, uint32_t first, uint32_t end) {
+  // The slots of one segment lie all over the table: have them on the way before they are needed.
+  constexpr uint32_t kAhead = 16;
+  const Segment& segment = *table.segments[number].load(std::memory_order_relaxed);
+  for (uint32_t ordinal = first; ordinal < end; ++ordinal) {
+    if (ordinal + kAhead < end)
+      __builtin_prefetch(&table.slots[position_of(segment.entry(ordinal + kAhead).digest, table.shift)], 1);
+    insert(table, number, ordinal);
+  }
+}
+
+void Directory::take_in(Table& table, const std::shared_ptr<Segment>& segment) {
+  const uint32_t number = table.used_numbers++;
+  table.owners[number] = segment;
+  table.segments[number].store(segment.get(), std::memory_order_release);
+  insert_range(table, number, 0, static_cast<uint32_t>(segment->entries().size()));
+}
+
+void Directory::add(const std::vector<std::shared_ptr<Segment>>& segments) {
+  uint64_t entries = 0;
+  for (const auto& segment : segments) entries += segment->entries().size();
   Table* table = table_.load(std::memory_order_relaxed);
-  if (table->used_numbers == table->segment_capacity || (table->used_slots + count) * 2 > table->mask + 1) {
-    rebuild(count + table->used_slots / 2);
+  if (table->used_numbers + segments.size() > table->segment_capacity ||
+      (table->used_slots + entries) * 2 > table->mask + 1) {
+    rebuild(entries, segments.size());
     table = table_.load(std::memory_order_relaxed);
   }
-  if (table->used_numbers == table->segment_capacity) return;  // 65,535 segments: the rest is not found.
-  const uint32_t number = table->used_numbers++;
-  table->owners[number] = segment;
-  table->segments[number].store(segment.get(), std::memory_order_release);
-  present_.push_back(std::move(segment));
-  for (uint32_t ordinal = 0; ordinal < count; ++ordinal) insert(*table, number, ordinal);
+  for (const auto& segment : segments) {
+    if (table->used_numbers == table->segment_capacity) return;  // 65,535 segments: the rest is not found.
+    present_.push_back(segment);
+    take_in(*table, segment);
+  }
 }
 
 uint32_t Directory::number_of(const Segment& segment) const {
@@ -150,12 +185,12 @@ uint32_t Directory::number_of(const Segment& segment) const {
 void Directory::add_entries(const std::shared_ptr<Segment>& pending, uint32_t first, uint32_t end) {
   Table* table = table_.load(std::memory_order_relaxed);
   if ((table->used_slots + (end - first)) * 2 > table->mask + 1) {
-    rebuild(end - first + table->used_slots / 2);  // Takes all entries of the pending segment along.
+    rebuild(end - first, 1);  // Takes all entries of the pending segment along.
     return;
   }
   const uint32_t number = number_of(*pending);
   if (number == kMaxSegmentNumbers) return;
-  for (uint32_t ordinal = first; ordinal < end; ++ordinal) insert(*table, number, ordinal);
+  insert_range(*table, number, first, end);
 }
 
 void Directory::remove(const std::shared_ptr<Segment>& segment) {

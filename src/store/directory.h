@@ -34,7 +34,7 @@ class Directory {
   // The rest is called by one thread at a time.
 
   // Of two records of one digest the newer one stays; of two equally old ones, the one added later.
-  void add(std::shared_ptr<Segment> segment);
+  void add(const std::vector<std::shared_ptr<Segment>>& segments);
   // Makes the latest entries of a pending segment findable.
   void add_entries(const std::shared_ptr<Segment>& pending, uint32_t first, uint32_t end);
   // Its records are no longer found; an older record of the same digest does not come back.
@@ -50,8 +50,10 @@ class Directory {
  private:
   struct Table;
   void insert(Table& table, uint32_t number, uint32_t ordinal);
+  void insert_range(Table& table, uint32_t number, uint32_t first, uint32_t end);
+  void take_in(Table& table, const std::shared_ptr<Segment>& segment);
   // A table with room for the segments present and so many more entries and segments.
-  void rebuild(uint64_t more_entries);
+  void rebuild(uint64_t more_entries, uint64_t more_segments);
   uint32_t number_of(const Segment& segment) const;
 
   ReaderGate gate_;

@@ -21,6 +21,7 @@ struct ForkGuard {
 
   static ForkGuard& instance() {
     static ForkGuard* const guard = [] {
+      real_file_system();  // Its handlers first: fork() then waits for our locks before it waits for those below.
       pthread_atfork([] { instance().before(); }, [] { instance().after_in_parent(); },
                      [] { instance().after_in_child(); });
       return new ForkGuard;  // Never destroyed: fork() may come late.
@@ -88,6 +89,7 @@ DiskStore::~DiskStore() {
 }
 
 void DiskStore::after_fork_in_child() {
+  notice_mutex_.unlock();
   mutex_.unlock();
   directory_.forget_readers_after_fork();
   // Whoever held these lives on in the parent only.
@@ -248,13 +250,10 @@ Status DiskStore::refuse(const Error& error) {
 Status DiskStore::ensure_writer_locked(const NewRecord& record) {
   if (writing_.writer) return {};
   const uint64_t needed = record_bytes(static_cast<uint16_t>(record.encoding.size()), record.value.size());
-  uint64_t nonce = 0;
-  const Path path = private_path_locked(nonce);
-  LMEMO_ASSIGN(std::unique_ptr<SegmentWriter> writer,
-               SegmentWriter::create(files_, path, nonce, next_stamp_locked(), batch_bytes_ + needed + (1 << 20)));
+  LMEMO_ASSIGN(std::unique_ptr<SegmentWriter> writer, begin_segment_locked(batch_bytes_ + needed + (1 << 20)));
   writing_.writer = std::move(writer);
   writing_.segment = Segment::pending(writing_.writer);
-  directory_.add(writing_.segment);
+  directory_.add({writing_.segment});
   first_put_ns_ = coarse_monotonic_ns();
   return {};
 }

@@ -63,8 +63,8 @@ class DiskStore final : public Store {
   Result<RemovalReport> clear(const std::string& kind) override;
 
   // Around fork(): hold everything still, then go on in both processes.
-  void before_fork() { mutex_.lock(); }
-  void after_fork_in_parent() { mutex_.unlock(); }
+  void before_fork() { mutex_.lock(), notice_mutex_.lock(); }
+  void after_fork_in_parent() { notice_mutex_.unlock(), mutex_.unlock(); }
   void after_fork_in_child();
 
  private:
@@ -100,10 +100,13 @@ class DiskStore final : public Store {
   void write_access_times();
   bool refresh_if_due();
   bool refresh_locked(bool even_if_unchanged);
-  bool load_locked(const std::string& name);  // False: the file is gone.
+  // False: a file is gone, or not readable now.
+  bool load_locked(const std::vector<std::string>& names);
+  bool open_locked(const std::string& name, std::vector<SegmentPtr>& segments);
   void forget_locked(const std::string& name);
   Status take_over_leftovers(std::vector<std::string>* still_there, uint64_t* removed);
-  Path private_path_locked(uint64_t& nonce);
+  // A private file under a new name; `capacity` as in SegmentWriter::create().
+  Result<std::unique_ptr<SegmentWriter>> begin_segment_locked(uint64_t capacity);
 
   // --- disk_store_rewrite.cpp
   enum class Fate : uint8_t { keep, drop, hide };  // hide: an erasure stays, because older records exist elsewhere.
@@ -115,6 +118,7 @@ class DiskStore final : public Store {
     uint64_t dropped_bytes = 0;
     uint64_t kept_entries = 0;
     uint64_t kept_bytes = 0;
+    bool has_copies = false;  // Of records that a dead rewriter had moved: they must not outlive what it made of them.
   };
   struct Rewritten {
     uint64_t kept_records = 0;
@@ -123,13 +127,17 @@ class DiskStore final : public Store {
   // May an entry that is alive go?
   using MayGo = std::function<bool(const Segment& segment, uint32_t ordinal, int64_t accessed_ns)>;
   Result<std::unique_ptr<FileLock>> lock_maintenance();
-  std::vector<Plan> plan_locked(const MayGo& may_go, bool forget_erasures);
+  Result<std::unique_ptr<FileLock>> begin_maintenance();
+  // Erasures from before `forget_before_ns` go, the others stay.
+  std::vector<Plan> plan_locked(const std::vector<SegmentPtr>& segments, const MayGo& may_go,
+                                int64_t forget_before_ns);
+  std::vector<SegmentPtr> published_locked() const;  // By age.
   Plan keep_all_locked(const SegmentPtr& segment);
   Result<Rewritten> rewrite(std::vector<Plan> plans, const Watch& watch);
   Result<RemovalReport> remove_where(const MayGo& may_go, const Watch& watch);
   Result<RemovalReport> evict_kind(const std::string& kind, uint64_t target_bytes, const Watch& watch);
   Status drop_the_dead(const Watch& watch);
-  Status forget_erasures(const Watch& watch);
+  Status forget_erasures(int64_t before_ns, const Watch& watch);
   Status make_room(uint64_t for_bytes);
   void merge_small_segments();
   bool has_other_private_files() const;

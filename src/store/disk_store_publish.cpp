@@ -19,6 +19,7 @@ constexpr int64_t kNsPerSecond = 1'000'000'000;
 constexpr int64_t kRacyNs = kNsPerSecond / 20;
 // A clock that runs ahead elsewhere may push ours ahead, but not by more than this.
 constexpr int64_t kMaxFollowNs = 24 * 3600 * kNsPerSecond;
+constexpr int kBeginAttempts = 100;
 
 uint64_t random_nonce() {
   uint64_t nonce = 0;
@@ -31,9 +32,15 @@ std::string segment_name_of(const SegmentWriter& writer) { return writer.path().
 
 }  // namespace
 
-Path DiskStore::private_path_locked(uint64_t& nonce) {
-  nonce = random_nonce();
-  return writing_path_ / (to_hex(static_cast<uint64_t>(next_stamp_locked())) + "-" + to_hex(nonce) + ".part");
+Result<std::unique_ptr<SegmentWriter>> DiskStore::begin_segment_locked(uint64_t capacity) {
+  for (int attempt = 1;; ++attempt) {
+    const uint64_t nonce = random_nonce();
+    const Path path = writing_path_ / (to_hex(static_cast<uint64_t>(next_stamp_locked())) + "-" + to_hex(nonce) + ".part");
+    Result<std::unique_ptr<SegmentWriter>> writer =
+        SegmentWriter::create(files_, path, nonce, next_stamp_locked(), capacity);
+    // Whoever opens the store may take a file that was born this moment for one that a dead writer left.
+    if (writer.ok() || writer.error().code != ErrorCode::busy || attempt == kBeginAttempts) return writer;
+  }
 }
 
 Status DiskStore::publish(bool even_if_young) {
@@ -86,17 +93,15 @@ Status DiskStore::move_into_place(SegmentWriter& writer) {
   // The segment is in place, whatever comes of the sync; flush() reports and repeats it.
   if (!files_.sync_directory(segments_path_).ok()) directory_needs_sync_ = true;
   const Lock lock(mutex_);
-  load_locked(name);
+  load_locked({name});
   return {};
 }
 
 // After a failed sync the file is not to be trusted, but what can still be read of it and checks out is good.
 Status DiskStore::renew_unpublished_locked() {
   const Batch lost = unpublished_;
-  uint64_t nonce = 0;
-  const Path path = private_path_locked(nonce);
-  LMEMO_ASSIGN(std::unique_ptr<SegmentWriter> writer,
-               SegmentWriter::create(files_, path, nonce, next_stamp_locked(), lost.writer->byte_count()));
+  LMEMO_ASSIGN(std::unique_ptr<SegmentWriter> writer, begin_segment_locked(lost.writer->byte_count()));
+  const Path path = writer->path();
   Batch fresh;
   fresh.writer = std::move(writer);
   for (uint32_t ordinal = 0; ordinal < lost.writer->entry_count(); ++ordinal) {
@@ -113,7 +118,7 @@ Status DiskStore::renew_unpublished_locked() {
     }
   }
   fresh.segment = Segment::pending(fresh.writer);
-  directory_.add(fresh.segment);
+  directory_.add({fresh.segment});
   directory_.remove(lost.segment);
   unpublished_ = fresh;
   [[maybe_unused]] const Status removed = files_.remove(lost.writer->path());  // Else the next open tidies up.
@@ -151,7 +156,16 @@ bool DiskStore::refresh_if_due() {
   return refresh_locked(false);
 }
 
-bool DiskStore::load_locked(const std::string& name) {
+bool DiskStore::load_locked(const std::vector<std::string>& names) {
+  bool is_complete = true;
+  std::vector<SegmentPtr> segments;
+  for (const std::string& name : names) is_complete &= open_locked(name, segments);
+  directory_.add(segments);
+  for (const SegmentPtr& segment : segments) published_.emplace(segment->name(), segment);
+  return is_complete;
+}
+
+bool DiskStore::open_locked(const std::string& name, std::vector<SegmentPtr>& segments) {
   if (published_.contains(name) || refused_.contains(name)) return true;
   Result<SegmentPtr> segment = Segment::open(files_, segments_path_ / name);
   if (!segment.ok()) {
@@ -160,7 +174,7 @@ bool DiskStore::load_locked(const std::string& name) {
     if (error.code != ErrorCode::io_error) refused_.insert(name);
     if (error.code == ErrorCode::corruption) damaged_records_.fetch_add(1, std::memory_order_relaxed);
     notify(error.code, "open " + name, "segment " + name + ": " + error.message);
-    return true;
+    return error.code != ErrorCode::io_error;
   }
   if (!*segment) return false;  // Gone between the listing and now.
   for (const Segment::Problem& problem : (*segment)->problems())
@@ -168,8 +182,7 @@ bool DiskStore::load_locked(const std::string& name) {
            "segment " + name + ", " + problem.block + ": " + problem.what + "; its sound records are used, run `lmemo repair`");
   if (const auto& footer = (*segment)->footer(); footer && footer->newest_ns < clock_.now_ns() + kMaxFollowNs)
     last_stamp_ns_ = std::max(last_stamp_ns_, footer->newest_ns);
-  directory_.add(*segment);
-  published_.emplace(name, std::move(*segment));
+  segments.push_back(std::move(*segment));
   return true;
 }
 
@@ -188,12 +201,12 @@ bool DiskStore::refresh_locked(bool even_if_unchanged) {
     if (!names.ok()) return has_changed;
     // By name, and so by age: where two records are equally old, everyone then agrees which one wins.
     std::sort(names->begin(), names->end());
-    is_complete = true;
-    for (const std::string& name : *names) {
-      if (!is_segment_name(name, ".seg") || published_.contains(name) || refused_.contains(name)) continue;
-      is_complete &= load_locked(name);
-      has_changed = true;
-    }
+    std::vector<std::string> unknown;
+    for (const std::string& name : *names)
+      if (is_segment_name(name, ".seg") && !published_.contains(name) && !refused_.contains(name))
+        unknown.push_back(name);
+    is_complete = load_locked(unknown);
+    has_changed |= !unknown.empty();
     const bool is_second_look = !vanished.empty();
     vanished.clear();
     for (const auto& [name, segment] : published_)
@@ -232,8 +245,9 @@ Status DiskStore::take_over_leftovers(std::vector<std::string>* still_there, uin
     LMEMO_ASSIGN(const std::shared_ptr<const MappedFile> mapping, files_.map(path));
     if (!mapping) continue;
     LMEMO_ASSIGN(const std::unique_ptr<SegmentWriter> writer,
-                 SegmentWriter::resume(std::move(*file), path, mapping->bytes()));
+                 SegmentWriter::resume(*file, path, mapping->bytes()));
     if (!writer || writer->entry_count() == 0) {
+      // Still locked: a writer that has just begun this file sees by the lock or by the name that it is gone.
       LMEMO_TRY(files_.remove(path));
       if (removed) ++*removed;
       continue;

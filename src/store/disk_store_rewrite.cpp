@@ -16,6 +16,8 @@ namespace {
 constexpr int64_t kNsPerSecond = 1'000'000'000;
 constexpr int kMaintenanceWaits = 1000;  // Times 10 ms.
 constexpr uint64_t kRewriteBytes = uint64_t{64} << 20;
+constexpr size_t kGatherRecords = 64;
+constexpr uint64_t kGatherBytes = 1 << 20;
 // A segment that is this full of living records is not worth copying.
 constexpr double kMinGain = 0.02;
 
@@ -54,6 +56,15 @@ Result<std::unique_ptr<FileLock>> DiskStore::lock_maintenance() {
   }
 }
 
+// What a dead rewriter left are copies. Under the lock no rewriter lives, so from here on all copies are known: none can
+// come back after what it is a copy of was dropped.
+Result<std::unique_ptr<FileLock>> DiskStore::begin_maintenance() {
+  LMEMO_ASSIGN(std::unique_ptr<FileLock> file_lock, lock_maintenance());
+  // One that cannot be taken over, on a full disk say, must not keep us from making room.
+  [[maybe_unused]] const Status taken_over = take_over_leftovers(nullptr, nullptr);
+  return file_lock;
+}
+
 bool DiskStore::has_other_private_files() const {
   const Result<std::vector<std::string>> names = files_.list(writing_path_);
   return !names.ok() || !names->empty();
@@ -71,11 +82,21 @@ std::vector<uint32_t> DiskStore::access_minutes_locked(const Segment& segment) {
   return minutes;
 }
 
-std::vector<DiskStore::Plan> DiskStore::plan_locked(const MayGo& may_go, bool forget_erasures) {
+std::vector<DiskStore::SegmentPtr> DiskStore::published_locked() const {
+  std::vector<SegmentPtr> segments;
+  for (const auto& [name, segment] : published_) segments.push_back(segment);
+  // What was written together stays together.
+  std::sort(segments.begin(), segments.end(),
+            [](const SegmentPtr& a, const SegmentPtr& b) { return a->name() < b->name(); });
+  return segments;
+}
+
+std::vector<DiskStore::Plan> DiskStore::plan_locked(const std::vector<SegmentPtr>& segments, const MayGo& may_go,
+                                                    int64_t forget_before_ns) {
   std::set<uint64_t> nonces;
   for (const auto& [name, segment] : published_) nonces.insert(segment->nonce());
   std::vector<Plan> plans;
-  for (const auto& [name, segment] : published_) {
+  for (const SegmentPtr& segment : segments) {
     Plan plan;
     plan.segment = segment;
     plan.access = access_minutes_locked(*segment);
@@ -83,17 +104,34 @@ std::vector<DiskStore::Plan> DiskStore::plan_locked(const MayGo& may_go, bool fo
     plan.fates.assign(count, Fate::drop);
     for (uint32_t ordinal = 0; ordinal < count; ++ordinal) {
       const IndexEntry& entry = segment->entry(ordinal);
-      if (!directory_.is_current(*segment, ordinal) || segment->has_mark(ordinal, Segment::kDamaged)) continue;
       Fate& fate = plan.fates[ordinal];
+      if (segment->has_mark(ordinal, Segment::kDamaged)) {
+        if (directory_.is_current(*segment, ordinal) && segment->has_mark(ordinal, Segment::kHidesOlder)) fate = Fate::hide;
+        continue;
+      }
+      if (!directory_.is_current(*segment, ordinal)) {
+        Directory::Place current;
+        if (!directory_.find(entry.digest, current)) continue;
+        const bool is_same_record = current.segment->entry(current.ordinal).written_ns == entry.written_ns;
+        if (current.segment->state() == SegmentState::pending && !is_same_record) {
+          // Invariant 4: what replaces it is not synced yet.
+          fate = Fate::keep;
+          ++plan.kept_entries;
+          plan.kept_bytes += stored_bytes(entry);
+        } else if (is_same_record) {
+          plan.has_copies = true;
+        }
+        continue;
+      }
       const bool hides_older = segment->has_mark(ordinal, Segment::kHidesOlder);
       if (entry.kind == kErasureKind) {
-        fate = forget_erasures ? Fate::drop : Fate::keep;
+        fate = entry.written_ns < forget_before_ns ? Fate::drop : Fate::keep;
       } else if (segment->kind_name(entry.kind) == kAccessKind) {
         // Access times are about a segment, and go with it. The copies carry their times in their index.
         const Result<std::string> encoding = segment->encoding_of(ordinal);
         if (encoding.ok() && nonces.contains(segment_of_access_key(*encoding))) fate = Fate::keep;
       } else if (may_go(*segment, ordinal, int64_t{plan.access[ordinal]} * 60 * kNsPerSecond)) {
-        fate = hides_older && !forget_erasures ? Fate::hide : Fate::drop;
+        fate = hides_older ? Fate::hide : Fate::drop;
         ++plan.dropped_entries;
         plan.dropped_bytes += stored_bytes(entry);
       } else {
@@ -106,9 +144,6 @@ std::vector<DiskStore::Plan> DiskStore::plan_locked(const MayGo& may_go, bool fo
     }
     plans.push_back(std::move(plan));
   }
-  // By age: what was written together stays together.
-  std::sort(plans.begin(), plans.end(),
-            [](const Plan& a, const Plan& b) { return a.segment->name() < b.segment->name(); });
   return plans;
 }
 
@@ -143,6 +178,24 @@ Result<DiskStore::Rewritten> DiskStore::rewrite(std::vector<Plan> plans, const W
     return {};
   };
 
+  // Many records per write: views of the mapped inputs, which live as long as the plans.
+  std::vector<NewRecord> gathered;
+  uint64_t gathered_bytes = 0;
+  const auto write_gathered = [&]() -> Status {
+    if (gathered.empty()) return {};
+    if (writer && (!writer->has_room_for(gathered_bytes) ||
+                   writer->entry_count() + gathered.size() > kMaxEntriesPerSegment))
+      LMEMO_TRY(finish_output());
+    if (!writer) {
+      const Lock lock(mutex_);
+      LMEMO_ASSIGN(writer, begin_segment_locked(std::max(std::min(kRewriteBytes, batch_bytes_), gathered_bytes)));
+    }
+    LMEMO_TRY(writer->append(gathered));
+    gathered.clear();
+    gathered_bytes = 0;
+    return {};
+  };
+
   const auto copy_all = [&]() -> Status {
     for (const Plan& plan : plans) {
       const Segment& segment = *plan.segment;
@@ -152,33 +205,28 @@ Result<DiskStore::Rewritten> DiskStore::rewrite(std::vector<Plan> plans, const W
         if (plan.fates[ordinal] != Fate::drop) order.push_back(ordinal);
       std::sort(order.begin(), order.end(),
                 [&](uint32_t a, uint32_t b) { return segment.entry(a).offset < segment.entry(b).offset; });
-      for (size_t i = 0; i < order.size(); ++i) {
-        if (i % 64 == 0 && watch.stopped()) return Error{ErrorCode::interrupted, "stopped; nothing was lost"};
-        const uint32_t ordinal = order[i];
+      for (const uint32_t ordinal : order) {
+        const IndexEntry& entry = segment.entry(ordinal);
         const std::optional<RecordView> record = segment.checked_record(ordinal);
+        NewRecord copy{RecordType::erasure, entry.digest, {}, {}, entry.written_ns, 0};
         if (!record) {
           ++result.damaged_records;
-          continue;
+          // What a lost record replaced stays replaced; a sound copy of it, equally old, stays visible.
+          if (entry.kind != kErasureKind) --copy.written_ns;
+        } else if (plan.fates[ordinal] == Fate::hide) {
+          ++copy.written_ns;  // Later than what it hides, earlier than whatever is put after.
+        } else {
+          copy = {record->header.type,       record->header.digest, record->encoding, record->value,
+                  record->header.written_ns, plan.access[ordinal]};
         }
-        NewRecord copy{record->header.type,       record->header.digest, record->encoding, record->value,
-                       record->header.written_ns, plan.access[ordinal]};
-        if (plan.fates[ordinal] == Fate::hide) copy = {RecordType::erasure, copy.digest, {}, {}, copy.written_ns, 0};
-        if (writer && !writer->has_room_for(record->byte_count)) LMEMO_TRY(finish_output());
-        if (!writer) {
-          uint64_t nonce = 0;
-          Path path;
-          int64_t created_ns;
-          {
-            const Lock lock(mutex_);
-            path = private_path_locked(nonce);
-            created_ns = next_stamp_locked();
-          }
-          LMEMO_ASSIGN(writer, SegmentWriter::create(files_, path, nonce, created_ns,
-                                                     std::max(std::min(kRewriteBytes, batch_bytes_), record->byte_count)));
-        }
-        LMEMO_TRY(writer->append({&copy, 1}));
-        ++result.kept_records;
+        result.kept_records += record.has_value();
+        gathered.push_back(copy);
+        gathered_bytes += record_bytes(static_cast<uint16_t>(copy.encoding.size()), copy.value.size());
+        if (gathered.size() < kGatherRecords && gathered_bytes < kGatherBytes) continue;
+        LMEMO_TRY(write_gathered());
+        if (watch.stopped()) return Error{ErrorCode::interrupted, "stopped; nothing was lost"};
       }
+      LMEMO_TRY(write_gathered());
       emptied.push_back(segments_path_ / segment.name());
       done += segment.records().size();
       watch.report({"rewrite", done, total, "bytes"});
@@ -192,7 +240,7 @@ Result<DiskStore::Rewritten> DiskStore::rewrite(std::vector<Plan> plans, const W
     writer.reset();
     [[maybe_unused]] const Status removed = files_.remove(path);
   }
-  [[maybe_unused]] const Status synced = files_.sync_directory(segments_path_);
+  const Status synced = files_.sync_directory(segments_path_);
   const Lock lock(mutex_);
   refresh_locked(true);
   // The copies of what this run has touched are as protected as the originals were.
@@ -204,6 +252,7 @@ Result<DiskStore::Rewritten> DiskStore::rewrite(std::vector<Plan> plans, const W
         place.segment->set_mark(place.ordinal, Segment::kTouched);
     }
   if (!copied.ok()) return copied.error();
+  if (!synced.ok()) return synced.error();  // What was unlinked may come back: nothing may rely on it.
   return result;
 }
 
@@ -211,16 +260,16 @@ Result<RemovalReport> DiskStore::remove_where(const MayGo& may_go, const Watch& 
   if (options_.read_only) return read_only_error();
   LMEMO_TRY(flush());
   const Lock maintaining(*maintenance_mutex_);
-  LMEMO_ASSIGN(const std::unique_ptr<FileLock> file_lock, lock_maintenance());
+  LMEMO_ASSIGN(const std::unique_ptr<FileLock> file_lock, begin_maintenance());
   RemovalReport report;
   std::vector<Plan> plans;
   {
     const Lock lock(mutex_);
     refresh_locked(true);
     report.disk_bytes_before = disk_bytes_locked();
-    plans = plan_locked(may_go, false);
+    plans = plan_locked(published_locked(), may_go, 0);
   }
-  std::erase_if(plans, [](const Plan& plan) { return plan.dropped_entries == 0; });
+  std::erase_if(plans, [](const Plan& plan) { return plan.dropped_entries == 0 && !plan.has_copies; });
   for (const Plan& plan : plans) {
     report.entries += plan.dropped_entries;
     report.stored_bytes += plan.dropped_bytes;
@@ -255,12 +304,12 @@ Result<RemovalReport> DiskStore::clear(const std::string& kind) {
   if (options_.read_only) return read_only_error();
   LMEMO_TRY(flush());
   const Lock maintaining(*maintenance_mutex_);
-  LMEMO_ASSIGN(const std::unique_ptr<FileLock> file_lock, lock_maintenance());
+  LMEMO_ASSIGN(const std::unique_ptr<FileLock> file_lock, begin_maintenance());
   const Lock lock(mutex_);
   refresh_locked(true);
   RemovalReport report;
   report.disk_bytes_before = disk_bytes_locked();
-  for (const Plan& plan : plan_locked([](const Segment&, uint32_t, int64_t) { return true; }, true)) {
+  for (const Plan& plan : plan_locked(published_locked(), [](const Segment&, uint32_t, int64_t) { return true; }, 0)) {
     report.entries += plan.dropped_entries;
     report.stored_bytes += plan.dropped_bytes;
     LMEMO_TRY(files_.remove(segments_path_ / plan.segment->name()));
@@ -277,17 +326,24 @@ Result<RemovalReport> DiskStore::compact(const Watch& watch) {
   if (options_.read_only) return read_only_error();
   LMEMO_TRY(flush());
   const Lock maintaining(*maintenance_mutex_);
-  LMEMO_ASSIGN(const std::unique_ptr<FileLock> file_lock, lock_maintenance());
+  LMEMO_ASSIGN(const std::unique_ptr<FileLock> file_lock, begin_maintenance());
   RemovalReport report;
+  // Invariant 10: where nobody has a private file, every record from before this moment is published, and what the
+  // erasures from before it hide goes in the first step. In a second step they go themselves, so that a crash in
+  // the first one never forgets an erasure before what it hides.
+  int64_t before_ns = 0;
+  {
+    const Lock lock(mutex_);
+    before_ns = next_stamp_locked();
+  }
+  const bool is_everything_published = !has_other_private_files();
   {
     const Lock lock(mutex_);
     refresh_locked(true);
     report.disk_bytes_before = disk_bytes_locked();
   }
   LMEMO_TRY(drop_the_dead(watch));
-  // Erasures hide nothing any more, unless a private file of somebody brings an older record back. In a second step,
-  // so that a crash in the first one never forgets an erasure before what it hides.
-  if (!has_other_private_files()) LMEMO_TRY(forget_erasures(watch));
+  if (is_everything_published) LMEMO_TRY(forget_erasures(before_ns, watch));
   const Lock lock(mutex_);
   report.disk_bytes_after = disk_bytes_locked();
   return report;
@@ -297,7 +353,7 @@ Status DiskStore::drop_the_dead(const Watch& watch) {
   std::vector<Plan> plans;
   {
     const Lock lock(mutex_);
-    plans = plan_locked(kNothingMayGo, false);
+    plans = plan_locked(published_locked(), kNothingMayGo, 0);
   }
   const auto is_small = [](const Plan& plan) { return plan.segment->file_bytes() < kRewriteBytes / 2; };
   const bool has_company = std::count_if(plans.begin(), plans.end(), is_small) > 1;
@@ -314,11 +370,11 @@ Status DiskStore::drop_the_dead(const Watch& watch) {
   return {};
 }
 
-Status DiskStore::forget_erasures(const Watch& watch) {
+Status DiskStore::forget_erasures(int64_t before_ns, const Watch& watch) {
   std::vector<Plan> plans;
   {
     const Lock lock(mutex_);
-    plans = plan_locked(kNothingMayGo, true);
+    plans = plan_locked(published_locked(), kNothingMayGo, before_ns);
   }
   std::erase_if(plans, [](const Plan& plan) { return plan.kept_entries == plan.segment->entries().size(); });
   LMEMO_TRY(rewrite(std::move(plans), watch));
@@ -334,7 +390,7 @@ Result<RemovalReport> DiskStore::evict(uint64_t target_bytes, const Watch& watch
 // Without a kind: until the segments take at most target_bytes on disk. With one: until its living entries do.
 Result<RemovalReport> DiskStore::evict_kind(const std::string& kind, uint64_t target_bytes, const Watch& watch) {
   const Lock maintaining(*maintenance_mutex_);
-  LMEMO_ASSIGN(const std::unique_ptr<FileLock> file_lock, lock_maintenance());
+  LMEMO_ASSIGN(const std::unique_ptr<FileLock> file_lock, begin_maintenance());
   RemovalReport report;
   std::vector<Plan> plans;
   struct Candidate {
@@ -346,7 +402,7 @@ Result<RemovalReport> DiskStore::evict_kind(const std::string& kind, uint64_t ta
   {
     const Lock lock(mutex_);
     refresh_locked(true);
-    plans = plan_locked(kNothingMayGo, false);
+    plans = plan_locked(published_locked(), kNothingMayGo, 0);
   }
   uint64_t used = 0;
   for (uint32_t p = 0; p < plans.size(); ++p) {
@@ -390,14 +446,16 @@ Result<RemovalReport> DiskStore::evict_kind(const std::string& kind, uint64_t ta
   }
   // The emptiest first, and no more of them than it takes: a segment that stays is not copied for little.
   std::sort(plans.begin(), plans.end(), [&](const Plan& a, const Plan& b) {
+    if (a.has_copies != b.has_copies) return a.has_copies;
     return reclaimable(a) * (b.segment->file_bytes() + 1) > reclaimable(b) * (a.segment->file_bytes() + 1);
   });
   uint64_t gained = 0;
   size_t needed = 0;
-  for (; needed < plans.size() && used > target_bytes && gained < used - target_bytes; ++needed) {
+  for (; needed < plans.size(); ++needed) {
     const Plan& plan = plans[needed];
     const uint64_t gain = kind.empty() ? reclaimable(plan) : plan.dropped_bytes;
-    if (gain == 0) break;
+    const bool is_enough = used <= target_bytes || gained >= used - target_bytes || gain == 0;
+    if (is_enough && !plan.has_copies) break;
     gained += gain;
     report.entries += plan.dropped_entries;
     report.stored_bytes += plan.dropped_bytes;
@@ -456,8 +514,8 @@ void DiskStore::merge_small_segments() {
     if (!acquired.ok()) return;
     file_lock = std::move(*acquired);
     refresh_locked(true);
-    for (Plan& plan : plan_locked(kNothingMayGo, false))
-      if (std::find(crowded->begin(), crowded->end(), plan.segment) != crowded->end()) plans.push_back(std::move(plan));
+    std::erase_if(*crowded, [&](const SegmentPtr& segment) { return !published_.contains(segment->name()); });
+    plans = plan_locked(*crowded, kNothingMayGo, 0);
   }
   // A merge that fails is tried again after the next batch.
   [[maybe_unused]] const Result<Rewritten> merged = rewrite(std::move(plans), {});

@@ -66,7 +66,7 @@ Result<std::unique_ptr<SegmentWriter>> SegmentWriter::create(FileSystem& files, 
   return status.error();
 }
 
-Result<std::unique_ptr<SegmentWriter>> SegmentWriter::resume(std::unique_ptr<WritableFile> file, const Path& path,
+Result<std::unique_ptr<SegmentWriter>> SegmentWriter::resume(std::unique_ptr<WritableFile>& file, const Path& path,
                                                              Bytes bytes) {
   if (bytes.size() < sizeof(SegmentHeader)) return std::unique_ptr<SegmentWriter>();
   auto header = load_le<SegmentHeader>(bytes.data());

@@ -31,8 +31,9 @@ class SegmentWriter {
   // `capacity` bounds the records that can be read back through bytes().
   static Result<std::unique_ptr<SegmentWriter>> create(FileSystem& files, const Path& path, uint64_t nonce,
                                                        int64_t created_ns, uint64_t capacity);
-  // Goes on with a file that a dead writer left: its sound records up to the first torn one.
-  static Result<std::unique_ptr<SegmentWriter>> resume(std::unique_ptr<WritableFile> file, const Path& path,
+  // Goes on with a file that a dead writer left: its sound records up to the first torn one. Null, and `file` left
+  // to the caller, if it is nothing that lmemo began.
+  static Result<std::unique_ptr<SegmentWriter>> resume(std::unique_ptr<WritableFile>& file, const Path& path,
                                                        Bytes bytes);
 
   bool has_room_for(uint64_t bytes_of_records) const;
