@@ -6,7 +6,7 @@ import os
 import pathlib
 from typing import Any, ClassVar, Literal
 
-from lmemo._types import FieldInput, FieldValue
+from lmemo._types import BytesLike, FieldInput, FieldValue
 from typing_extensions import Buffer, Self
 
 
@@ -675,12 +675,12 @@ class StoreBase:
 
     def __contains__(self, key: Key, /) -> bool: ...
 
-    def put(self, key: Key, value: Buffer, /) -> bool:
+    def put(self, key: Key, value: BytesLike, /) -> bool:
         """
         Keeps the bytes under the key; a later put of the same key wins. False if they could not be kept (full disk, no permission, read-only store): the cause is logged once, and your work goes on.
         """
 
-    def put_many(self, pairs: Mapping[Key, Buffer] | Iterable[tuple[Key, Buffer]]) -> bool:
+    def put_many(self, pairs: Mapping[Key, BytesLike] | Iterable[tuple[Key, BytesLike]]) -> bool:
         """Puts every pair, with fewer steps. True if all of them were kept."""
 
     def flush(self) -> None:

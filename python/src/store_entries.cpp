@@ -55,16 +55,18 @@ nb::list find_many(const StoreObject& self, const nb::iterable& keys) {
   return result;
 }
 
-// A lost chance is False; the store has sent its notice. What only a programmer can do wrong is raised.
-bool was_stored(const Status& status) {
+// A lost chance is False; the store has sent its notice. Who opened a store read-only knows. What only a programmer
+// can do wrong is raised.
+bool was_stored(const StoreObject& self, const Status& status) {
   if (status.ok()) return true;
+  if (self.is_read_only()) return false;
   if (status.error().code == ErrorCode::invalid_argument) raise_error(status.error());
   return false;
 }
 
 bool put(const StoreObject& self, const Key& key, nb::handle value) {
   const BufferView view(value);
-  return was_stored(self.without_gil([&](Store& store) { return store.put(key, view.bytes()); }));
+  return was_stored(self, self.without_gil([&](Store& store) { return store.put(key, view.bytes()); }));
 }
 
 class PutBatch {
@@ -81,7 +83,8 @@ class PutBatch {
   }
   void write() {
     if (items_.empty()) return;
-    all_stored_ &= was_stored(store_.without_gil([&](Store& store) { return store.put_many(items_); }));
+    all_stored_ &=
+        was_stored(store_, store_.without_gil([&](Store& store) { return store.put_many(items_); }));
     items_.clear();
     views_.clear();
     keys_ = nb::list();
@@ -184,13 +187,15 @@ void def_entries(StoreClass& store) {
       .def("contains", &contains, "key"_a, nb::sig("def contains(self, key: Key, /) -> bool"),
            "True if find() would look at an entry; its checksum is not checked.")
       .def("__contains__", &contains, "key"_a, nb::sig("def __contains__(self, key: Key, /) -> bool"))
-      .def("put", &put, "key"_a, "value"_a, nb::sig("def put(self, key: Key, value: Buffer, /) -> bool"),
+      .def("put", &put, "key"_a, "value"_a, nb::sig("def put(self, key: Key, value: BytesLike, /) -> bool"),
            "Keeps the bytes under the key; a later put of the same key wins. False if they could not be kept "
            "(full "
            "disk, no permission, read-only store): the cause is logged once, and your work goes on.")
-      .def("put_many", &put_many, "pairs"_a,
-           nb::sig("def put_many(self, pairs: Mapping[Key, Buffer] | Iterable[tuple[Key, Buffer]]) -> bool"),
-           "Puts every pair, with fewer steps. True if all of them were kept.")
+      .def(
+          "put_many", &put_many, "pairs"_a,
+          nb::sig(
+              "def put_many(self, pairs: Mapping[Key, BytesLike] | Iterable[tuple[Key, BytesLike]]) -> bool"),
+          "Puts every pair, with fewer steps. True if all of them were kept.")
       .def("flush", &flush,
            "When this returns, everything put or erased before survives power loss and is visible to "
            "everyone. "

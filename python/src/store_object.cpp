@@ -15,8 +15,12 @@ std::set<StoreObject*>& live_stores() {
 
 }  // namespace
 
-StoreObject::StoreObject(std::shared_ptr<Store> store, std::shared_ptr<NoticeQueue> notices, std::string name)
-    : store_(std::move(store)), notices_(std::move(notices)), name_(std::move(name)) {
+StoreObject::StoreObject(std::shared_ptr<Store> store, std::shared_ptr<NoticeQueue> notices, std::string name,
+                         bool is_read_only)
+    : store_(std::move(store)),
+      notices_(std::move(notices)),
+      name_(std::move(name)),
+      is_read_only_(is_read_only) {
   live_stores().insert(this);
 }
 

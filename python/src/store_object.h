@@ -16,7 +16,8 @@ namespace lmemo::python {
 
 class StoreObject {
  public:
-  StoreObject(std::shared_ptr<Store> store, std::shared_ptr<NoticeQueue> notices, std::string name);
+  StoreObject(std::shared_ptr<Store> store, std::shared_ptr<NoticeQueue> notices, std::string name,
+              bool is_read_only = false);
   ~StoreObject();
   StoreObject(const StoreObject&) = delete;
   StoreObject& operator=(const StoreObject&) = delete;
@@ -24,6 +25,7 @@ class StoreObject {
   // "the store /path", for people.
   const std::string& name() const { return name_; }
   bool is_closed() const { return store_ == nullptr; }
+  bool is_read_only() const { return is_read_only_; }
 
   // For short calls that keep the GIL: nobody can close the store meanwhile. Raises if it is closed.
   Store& open() const {
@@ -62,22 +64,20 @@ class StoreObject {
   std::shared_ptr<Store> store_;
   const std::shared_ptr<NoticeQueue> notices_;
   const std::string name_;
+  const bool is_read_only_;
 };
 
 class DiskStoreObject : public StoreObject {
  public:
   DiskStoreObject(std::shared_ptr<Store> store, std::shared_ptr<NoticeQueue> notices,
                   std::filesystem::path directory, bool is_read_only)
-      : StoreObject(std::move(store), std::move(notices), directory.string()),
-        directory_(std::move(directory)),
-        is_read_only_(is_read_only) {}
+      : StoreObject(std::move(store), std::move(notices), directory.string(), is_read_only),
+        directory_(std::move(directory)) {}
 
   const std::filesystem::path& directory() const { return directory_; }
-  bool is_read_only() const { return is_read_only_; }
 
  private:
   const std::filesystem::path directory_;
-  const bool is_read_only_;
 };
 
 class MemoryStoreObject : public StoreObject {

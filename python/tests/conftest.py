@@ -37,7 +37,7 @@ def run_python(directory: Path) -> Callable[..., str]:
             [sys.executable, "-c", head + program], capture_output=True, text=True, timeout=60, **options
         )
         assert result.returncode == 0, result.stderr
-        return result.stdout
+        return str(result.stdout)
 
     return run
 
