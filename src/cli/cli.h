@@ -37,8 +37,9 @@ struct CliEnvironment {
 
   // The value of an environment variable.
   std::function<std::optional<std::string>(const std::string& name)> variable;
-  // Puts a question to the person at the terminal. nullopt: end of input, or interrupted.
-  std::function<std::optional<std::string>(std::string_view question)> ask;
+  // Puts a question to the person at the terminal, and looks at `stop` while it waits. nullopt: end of input, or
+  // stopped.
+  std::function<std::optional<std::string>(std::string_view question, const std::function<bool()>& stop)> ask;
   // True once the user pressed Ctrl-C. Called often, from the working thread.
   std::function<bool()> interrupted;
 

@@ -18,7 +18,8 @@ std::optional<int> ask_to_go_ahead(CommandContext& context, const std::string& q
         context,
         Error{ErrorCode::invalid_argument,
               "nothing was removed: there is no terminal to ask at; add --yes, or --dry-run to look first"});
-  const std::optional<std::string> answer = context.environment.ask(question + " [y/N] ");
+  const std::optional<std::string> answer =
+      context.environment.ask(question + " [y/N] ", context.environment.interrupted);
   if (context.was_interrupted()) return fail(context, Error{ErrorCode::interrupted, "at the question"});
   if (answer == "y" || answer == "Y" || answer == "yes") return std::nullopt;
   context.console.note("nothing was removed");

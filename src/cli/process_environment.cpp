@@ -1,5 +1,6 @@
 #include "cli/process_environment.h"
 
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -25,18 +26,23 @@ int terminal_columns() {
   return 80;
 }
 
-// Character by character: a buffered reader would restart after a signal and swallow the Ctrl-C.
-std::optional<std::string> ask_terminal(std::string_view question) {
+// Waits in short steps: a Ctrl-C that arrives just before the wait would not end it.
+std::optional<std::string> ask_terminal(std::string_view question, const std::function<bool()>& stop) {
+  constexpr int kStepMilliseconds = 50;
   std::fwrite(question.data(), 1, question.size(), stderr);
   std::fflush(stderr);
   std::string answer;
-  for (;;) {
+  while (!stop || !stop()) {
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    if (poll(&input, 1, kStepMilliseconds) <= 0) continue;
     char c = 0;
     const ssize_t count = read(STDIN_FILENO, &c, 1);
-    if (count <= 0) return std::nullopt;
+    if (count == 0 || (count < 0 && errno != EINTR)) return std::nullopt;
+    if (count < 0) continue;
     if (c == '\n') return answer;
     answer += c;
   }
+  return std::nullopt;
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct FakeEnvironment {
       const auto found = variables.find(name);
       return found == variables.end() ? std::nullopt : std::optional(found->second);
     };
-    environment.ask = [this](std::string_view question) {
+    environment.ask = [this](std::string_view question, const std::function<bool()>&) {
       questions.emplace_back(question);
       return answer;
     };

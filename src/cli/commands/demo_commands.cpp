@@ -233,7 +233,7 @@ int run_demo(CommandContext& context) {
 std::vector<CommandSpec> demo_commands() {
   CommandSpec demo;
   demo.name = "demo";
-  demo.summary = "do the same work cold, warm, and after an edit, and show what it cost";
+  demo.summary = "do the same work cold, warm and after an edit";
   demo.details = "Works in a temporary store that is removed at the end; your own store is not touched.";
   demo.options = {{.name = "corpus",
                    .type = ValueType::directory,

@@ -103,9 +103,10 @@ int run_explain(CommandContext& context) {
 std::vector<CommandSpec> explain_commands() {
   CommandSpec explain;
   explain.name = "explain";
-  explain.summary =
-      "tell whether a request would hit, and if not, in which field it differs from the nearest entry";
+  explain.summary = "tell whether a request would hit, and if not, why";
   explain.details =
+      "A miss is compared with the nearest entry of its kind, and the fields in which they differ are "
+      "named.\n"
       "A field is NAME=TEXT, or has a type: NAME:int=3, NAME:float=0.5, NAME:bool=true, NAME:bytes=HEX, "
       "NAME:none=. "
       "3, 3.0 and \"3\" are different values.\n"

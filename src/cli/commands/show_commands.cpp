@@ -174,7 +174,7 @@ int show_ids(CommandContext& context, Store& store) {
   return context.was_interrupted() ? kExitInterrupted : kExitFine;
 }
 
-// Totals of the chosen kind in place of those of the whole store.
+// The tables show the chosen kind alone; the totals stay those of the whole store.
 void narrow_to_kind(CommandContext& context, const std::string& kind, StoreStats& stats) {
   if (!stats.kinds.contains(kind)) {
     std::vector<std::string> names;
@@ -209,7 +209,7 @@ std::vector<CommandSpec> show_commands() {
   show.summary = "show what the store holds and what it takes on disk";
   show.details = "With --quiet: the digest of every entry, one per line.";
   show.options = {
-      {.name = "kind", .type = ValueType::text, .value_name = "KIND", .help = "only entries of this kind"},
+      {.name = "kind", .type = ValueType::text, .value_name = "KIND", .help = "only this kind in the tables"},
       {.name = "entries",
        .type = ValueType::count,
        .value_name = "N",

@@ -239,7 +239,8 @@ std::vector<CommandSpec> space_commands() {
       .name = "kind", .type = ValueType::text, .value_name = "KIND", .help = "only entries of this kind"};
   CommandSpec compact;
   compact.name = "compact";
-  compact.summary = "rewrite what is alive and give the rest back to the disk, while others read and write";
+  compact.summary = "give space back to the disk, while others read and write";
+  compact.details = "Rewrites what is alive into new segments and unlinks the old ones. Removes no entry.";
   compact.examples = {{"lmemo compact", "Disk use falls to about the live bytes that `lmemo show` tells."}};
   compact.run = run_compact;
   return {
@@ -253,7 +254,7 @@ std::vector<CommandSpec> space_commands() {
                        {{"lmemo prune --older-than 30d", "Shows what would go, asks, removes."},
                         {"lmemo prune --older-than 12h --kind forward --dry-run", "Only look."}},
                        run_prune),
-      removing_command("evict", "make room: drop the least recently used entries until the store fits",
+      removing_command("evict", "drop the least recently used entries until the store fits",
                        {{.name = "to",
                          .type = ValueType::byte_count,
                          .value_name = "SIZE",

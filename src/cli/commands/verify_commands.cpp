@@ -158,8 +158,10 @@ std::vector<CommandSpec> verify_commands() {
 
   CommandSpec repair;
   repair.name = "repair";
-  repair.summary =
-      "take over what dead writers left, and rewrite damaged segments without their damaged records";
+  repair.summary = "take over what dead writers left, and drop damaged records";
+  repair.details =
+      "Damaged segments are rewritten without their damaged records; every sound record is kept.\n"
+      "With --quiet: the paths of the files that needed attention.";
   repair.examples = {
       {"lmemo repair", "Keeps every sound record; what is lost is computed again when it is asked for."}};
   repair.exit_meanings = {{kExitGaps, "the store is sound again, but records were lost"}};

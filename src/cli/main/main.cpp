@@ -20,7 +20,14 @@ void handle_signals() {
   sigemptyset(&action.sa_mask);
   // The second Ctrl-C ends the program at once. No SA_RESTART: a question at the terminal is interrupted as well.
   action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &action, nullptr);
+  struct sigaction inherited{};
+  sigaction(SIGINT, nullptr, &inherited);
+  // A shell starts background jobs with Ctrl-C ignored, and means it.
+  if (inherited.sa_handler != SIG_IGN) sigaction(SIGINT, &action, nullptr);
+  sigset_t interrupt;
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, SIGINT);
+  sigprocmask(SIG_UNBLOCK, &interrupt, nullptr);
   // `lmemo show | head` must not end a running command in its middle; the writes fail instead.
   std::signal(SIGPIPE, SIG_IGN);
 }

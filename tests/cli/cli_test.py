@@ -1,0 +1,342 @@
+"""The command line as people meet it: real processes, a real terminal, a real shell.
+
+A script in scripts/ says what to run; the file next to it says what that prints. After a wanted change, renew them:
+
+    LMEMO_RENEW=1 .venv/bin/python -m pytest tests/cli/cli_test.py
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from lmemo_process import Lmemo, flip_byte, make_store, name_of, normalised, programs, segment_in  # noqa: E402
+
+SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.sh"))
+
+PRELUDE = """
+set -u
+# Shows the command, its standard output, its standard error (after "! ") and its exit code.
+run() {
+  echo "\\$ lmemo $*"
+  lmemo "$@" >"$SCRATCH/out" 2>"$SCRATCH/err"
+  local code=$?
+  cat "$SCRATCH/out"
+  sed 's/^/! /' "$SCRATCH/err"
+  echo "[$code]"
+}
+make_store() { "$TEST_PYTHON" "$TEST_HELPERS" make_store "$@"; }
+flip_byte() { "$TEST_PYTHON" "$TEST_HELPERS" flip_byte "$@"; }
+"""
+
+
+@pytest.fixture(params=programs(), ids=name_of)
+def lmemo(request: pytest.FixtureRequest, tmp_path: Path) -> Lmemo:
+    return Lmemo(request.param, tmp_path)
+
+
+@pytest.fixture
+def stored(lmemo: Lmemo) -> Lmemo:
+    """A program whose store holds three entries of kind tokens and one of kind forward; the demo has little to do."""
+    make_store(lmemo.directory / "store")
+    lmemo.environment["LMEMO_CORPUS"] = str(lmemo.directory)
+    lmemo.environment["LMEMO_STORE"] = str(lmemo.directory / "store")
+    return lmemo
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_script_prints_what_stands_next_to_it(lmemo: Lmemo, script: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    helpers = Path(__file__).parent / "script_helpers.py"
+    ran = subprocess.run(
+        ["bash", "-c", PRELUDE + script.read_text()],
+        cwd=lmemo.directory,
+        env=lmemo.environment
+        | {
+            "SCRATCH": str(tmp_path_factory.mktemp("scratch")),
+            "TEST_PYTHON": sys.executable,
+            "TEST_HELPERS": str(helpers),
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+    )
+    printed = normalised(ran.stdout, lmemo.directory)
+    expected = script.with_suffix(".out")
+    if os.environ.get("LMEMO_RENEW"):
+        expected.write_text(printed)
+    assert printed == expected.read_text()
+
+
+# ---------------------------------------------------------------------------------------------------- for programs
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["show"],
+        ["show", "--entries", "9"],
+        ["verify"],
+        ["repair"],
+        ["prune", "--older-than", "0s", "--dry-run"],
+        ["prune", "--older-than", "1d", "--yes"],
+        ["evict", "--to", "1GiB", "--yes"],
+        ["compact"],
+        ["clear", "--yes"],
+        ["explain", "tokens", "section:int=1"],
+        ["config"],
+        ["config", "get", "store"],
+        ["config", "path"],
+        ["demo"],
+    ],
+    ids=" ".join,
+)
+def test_json_is_one_versioned_object(stored: Lmemo, words: list[str]) -> None:
+    ran = stored.run(*words, "--json")
+    assert ran.returncode == 0, ran.stderr
+    answer = json.loads(ran.stdout)
+    assert answer["lmemo"] == 1
+    assert words[0] == answer["command"].split()[0]
+
+
+def test_json_of_inspect_names_every_record(stored: Lmemo) -> None:
+    ran = stored.run("inspect", str(segment_in(stored.directory / "store")), "--json", "--records", "all")
+    answer = json.loads(ran.stdout)
+    assert [record["kind"] for record in answer["records"]] == ["tokens"] * 3 + ["forward"]
+    assert answer["records"][0]["fields"][1] == {"name": "section", "type": "int", "value": 0}
+    assert all(block["is_sound"] for block in answer["blocks"])
+
+
+def test_errors_are_json_too_and_still_words(lmemo: Lmemo) -> None:
+    ran = lmemo.run("show", "--json")
+    assert ran.returncode == 1
+    assert json.loads(ran.stdout)["error"]["code"] == "io_error"
+    assert ran.stderr.startswith("error: io_error: no store at ")
+
+
+def test_a_name_that_is_not_utf8_is_no_trouble(stored: Lmemo) -> None:
+    odd = stored.directory / os.fsdecode(b"caf\xe9\x1b[31m")
+    make_store(odd)
+    shown = subprocess.run(
+        [stored.program, "show", "--store", odd], cwd=stored.directory, env=stored.environment, capture_output=True
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert b"\x1b" not in shown.stdout
+    as_json = subprocess.run(
+        [stored.program, "show", "--json", "--store", odd], cwd=stored.directory, env=stored.environment, capture_output=True
+    )
+    assert json.loads(as_json.stdout)["entries"] == 4
+
+
+# ------------------------------------------------------------------------------------------------------- demo
+
+
+def test_the_demo_computes_once_and_recomputes_only_what_changed(lmemo: Lmemo) -> None:
+    scratch = lmemo.directory / "tmp"
+    scratch.mkdir()
+    del lmemo.environment["LMEMO_CORPUS"]  # The shipped texts are found without help.
+    ran = lmemo.run("demo", "--json", TMPDIR=str(scratch))
+    answer = json.loads(ran.stdout)
+    files = answer["files"]
+    assert files > 50
+    counts = {run["name"]: (run["computed"], run["found"]) for run in answer["runs"]}
+    assert counts == {"cold": (files, 0), "warm": (0, files), "edited": (1, files - 1)}
+    assert answer["cold_over_warm"] > 2
+    assert list(scratch.iterdir()) == []
+
+
+def test_the_demo_takes_other_texts(lmemo: Lmemo) -> None:
+    (lmemo.directory / "texts").mkdir()
+    (lmemo.directory / "texts" / "a.txt").write_text("one two three four five six")
+    ran = lmemo.run("demo", "--corpus", "texts")
+    assert ran.returncode == 0, ran.stderr
+    assert "1 files" in ran.stdout or "1 file," in ran.stdout
+    assert "$ lmemo show" in ran.stdout
+    missing = lmemo.run("demo", "--corpus", "none")
+    assert missing.returncode == 2
+    assert "--corpus" in missing.stderr
+
+
+# --------------------------------------------------------------------------------------------- signals and pipes
+
+
+def test_ctrl_c_in_the_middle_gives_130_and_leaves_nothing_behind(lmemo: Lmemo) -> None:
+    scratch = lmemo.directory / "tmp"
+    scratch.mkdir()
+    lmemo.environment["TMPDIR"] = str(scratch)
+    process = lmemo.start("demo")
+    while not list(scratch.glob("*/store")):
+        assert process.poll() is None
+        time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in errors
+    assert list(scratch.iterdir()) == []
+
+
+def test_ctrl_c_during_verify_gives_130(tmp_path: Path) -> None:
+    # The stand-alone program alone: it lets a Ctrl-C in that was held back since before its start, so that this does
+    # not depend on time. An interpreter in between does not.
+    lmemo = Lmemo(programs()[0], tmp_path)
+    make_store(tmp_path / "s")
+
+    def press_ctrl_c_and_hold_it_back() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    ran = lmemo.run("verify", "--store", "s", preexec_fn=press_ctrl_c_and_hold_it_back)
+    assert ran.returncode == 130
+    assert ran.stdout == ""
+    assert lmemo.run("verify", "--store", "s").returncode == 0
+
+
+def test_a_reader_that_leaves_is_no_failure(stored: Lmemo) -> None:
+    make_store(stored.directory / "many", tokens=5000)
+    ran = subprocess.run(
+        ["bash", "-c", "lmemo show -q --store many | head -n 1; echo ${PIPESTATUS[0]}"],
+        cwd=stored.directory,
+        env=stored.environment,
+        capture_output=True,
+        text=True,
+    )
+    digest, code = ran.stdout.split()
+    assert re.fullmatch("[0-9a-f]{64}", digest)
+    assert code == "0"
+    assert ran.stderr == ""
+
+
+def test_a_full_disk_behind_the_output_is_a_failure(stored: Lmemo) -> None:
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(
+            [stored.program, "show"], env=stored.environment, cwd=stored.directory, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert ran.returncode == 1
+    assert "No space left on device" in ran.stderr
+
+
+# ---------------------------------------------------------------------------------------------------- at a terminal
+
+
+def test_colour_on_a_terminal_and_only_there(stored: Lmemo) -> None:
+    assert "\x1b[1m" in stored.on_terminal("show")[1]
+    assert "\x1b[32m" in stored.on_terminal("verify")[1]
+    assert "\x1b" not in stored.run("show").stdout
+    assert "\x1b" not in stored.on_terminal("show", "--color", "never")[1]
+    assert "\x1b" not in stored.on_terminal("show", NO_COLOR="1")[1]
+    assert "\x1b" not in stored.on_terminal("show", TERM="dumb")[1]
+
+
+def test_a_bar_on_a_terminal_and_none_in_a_log(lmemo: Lmemo) -> None:
+    code, shown = lmemo.on_terminal("demo")
+    assert code == 0
+    assert "█" in shown
+    assert "cold: " in shown
+    assert lmemo.on_terminal("demo", "-q")[1] == ""
+    logged = lmemo.run("demo")
+    assert "█" not in logged.stdout + logged.stderr
+
+
+def test_at_a_terminal_a_destructive_command_asks(stored: Lmemo) -> None:
+    code, shown = stored.on_terminal("clear", answer=b"n\n")
+    assert code == 1
+    assert "Remove 4 entries, " in shown
+    assert "nothing was removed" in shown
+    code, shown = stored.on_terminal("clear", answer=b"\x03")
+    assert code == 130
+    code, shown = stored.on_terminal("clear", answer=b"\x04")
+    assert code == 1
+    assert len(stored.run("show", "-q").stdout.split()) == 4
+    code, shown = stored.on_terminal("clear", answer=b"y\n")
+    assert code == 0
+    assert "removed 4 entries" in shown
+    assert stored.run("show", "-q").stdout == ""
+
+
+def test_a_damaged_record_cannot_steer_the_terminal(lmemo: Lmemo) -> None:
+    code = "import sys, lmemo\nwith lmemo.Store(sys.argv[1]) as s: s.put(lmemo.Key.of('k', text='\\x1b[2Jboo'), b'v')"
+    subprocess.run([sys.executable, "-c", code, str(lmemo.directory / "s")], check=True)
+    assert "\x1b[2J" not in lmemo.on_terminal("show", "--store", "s", "--entries", "1")[1]
+    assert "\x1b[2J" not in lmemo.on_terminal("explain", "k", "text=\x1b[2Jbo", "--store", "s")[1]
+
+
+# ------------------------------------------------------------------------------------------------------- completions
+
+
+def complete(lmemo: Lmemo, line: str) -> list[str]:
+    """What bash offers when Tab is pressed at the end of the line."""
+    words = re.findall(r"=|[^\s=]+", line) + ([""] if line.endswith(" ") else [])
+    quoted = " ".join(f"'{word}'" for word in words)
+    script = f"""
+source <(lmemo completions bash)
+COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}
+_lmemo
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    ran = subprocess.run(["bash", "-c", script], cwd=lmemo.directory, env=lmemo.environment, capture_output=True, text=True)
+    assert ran.stderr == ""
+    return [word for word in ran.stdout.splitlines() if word]
+
+
+def test_bash_completes_from_the_tables(lmemo: Lmemo) -> None:
+    (lmemo.directory / "some dir").mkdir()
+    (lmemo.directory / "some file").touch()
+    assert complete(lmemo, "lmemo ver") == ["verify"]
+    assert {"show", "config", "completions", "demo"} <= set(complete(lmemo, "lmemo "))
+    assert complete(lmemo, "lmemo config ") == ["list", "get", "path"]
+    assert complete(lmemo, "lmemo --store x config g") == ["get"]
+    assert complete(lmemo, "lmemo completions ") == ["bash", "zsh", "fish"]
+    assert complete(lmemo, "lmemo prune --older") == ["--older-than"]
+    assert "--kind" not in complete(lmemo, "lmemo verify --")
+    assert "--store" in complete(lmemo, "lmemo verify --")
+    assert complete(lmemo, "lmemo show --color a") == ["auto", "always"]
+    assert complete(lmemo, "lmemo show --color=n") == ["never"]
+    assert complete(lmemo, "lmemo show --color=") == ["auto", "always", "never"]
+    assert complete(lmemo, "lmemo show --store some") == ["some dir"]
+    assert sorted(complete(lmemo, "lmemo inspect some")) == ["some dir", "some file"]
+    assert complete(lmemo, "lmemo evict --to ") == []
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_scripts_for_other_shells_name_every_command(lmemo: Lmemo, shell: str) -> None:
+    script = lmemo.run("completions", shell).stdout
+    for command in ["show", "verify", "repair", "prune", "evict", "compact", "clear", "explain", "inspect", "config", "demo"]:
+        assert re.search(rf"\b{command}\b", script), command
+
+
+# ------------------------------------------------------------------------------------------------------- exit codes
+
+
+def test_damage_is_4_a_loss_is_3_and_then_all_is_well(stored: Lmemo) -> None:
+    flip_byte(segment_in(stored.directory / "store"), b"ttt")
+    assert stored.run("verify").returncode == 4
+    assert stored.run("verify", "--json").returncode == 4
+    assert stored.run("repair").returncode == 3
+    assert stored.run("verify").returncode == 0
+    assert stored.run("repair").returncode == 0
+    assert len(stored.run("show", "-q").stdout.split()) == 3
+
+
+def test_a_background_job_does_not_die_of_ctrl_c(lmemo: Lmemo) -> None:
+    lmemo.environment["TMPDIR"] = str(lmemo.directory)
+    process = subprocess.Popen(
+        [lmemo.program, "demo", "-q"],
+        cwd=lmemo.directory,
+        env=lmemo.environment,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+    while process.poll() is None and not list(lmemo.directory.glob("lmemo-demo-*/store")):
+        time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 0

@@ -1,0 +1,6 @@
+# Help and version, asked for: on standard output, exit 0.
+run --version
+run --help
+run prune --help
+run config -h
+run help config get
