@@ -102,28 +102,36 @@ void DiskStore::after_fork_in_child() {
   unpublished_ = {};
 }
 
+// Invariant 1: a name that flush() relies on is itself synced. "segments" comes last: where it is, all above it is synced,
+// whoever made it. Its own name is synced again before the first flush(), because its maker may have been killed.
+Status DiskStore::make_directories() {
+  std::vector<Path> missing;
+  for (Path path = directory_path_;; path = path.parent_path()) {
+    LMEMO_ASSIGN(const FileStatus status, files_.status(path.empty() ? Path(".") : path));
+    if (status.type != FileType::missing) break;
+    missing.push_back(path);
+  }
+  for (auto path = missing.rbegin(); path != missing.rend(); ++path) LMEMO_TRY(files_.make_directory(*path));
+  for (Path path = directory_path_; path.has_relative_path(); path = path.parent_path()) {
+    const bool is_ours = std::find(missing.begin(), missing.end(), path) != missing.end();
+    const Status synced = files_.sync_directory(path.has_parent_path() ? path.parent_path() : Path("."));
+    // One that was there may be somebody else's, and closed to us; most likely it was synced long ago.
+    if (!synced.ok() && is_ours) return synced;
+  }
+  LMEMO_TRY(files_.make_directory(writing_path_));
+  LMEMO_TRY(files_.make_directory(segments_path_));
+  LMEMO_TRY(files_.sync_directory(directory_path_));
+  root_needs_sync_ = false;
+  return {};
+}
+
 Status DiskStore::open() {
   LMEMO_ASSIGN(const FileStatus there, files_.status(segments_path_));
   if (there.type == FileType::missing) {
     if (options_.read_only || !options_.create)
       return Error{ErrorCode::io_error, "no store at " + directory_path_.string() +
                                             ": there is no directory \"segments\" in it; check --store or LMEMO_STORE"};
-    std::vector<Path> to_sync;
-    std::vector<Path> missing;
-    for (Path path = directory_path_;; path = path.parent_path()) {
-      LMEMO_ASSIGN(const FileStatus status, files_.status(path.empty() ? Path(".") : path));
-      if (status.type != FileType::missing) break;
-      missing.push_back(path);
-    }
-    for (auto path = missing.rbegin(); path != missing.rend(); ++path) {
-      LMEMO_TRY(files_.make_directory(*path));
-      to_sync.push_back(path->has_parent_path() ? path->parent_path() : Path("."));
-    }
-    LMEMO_TRY(files_.make_directory(segments_path_));
-    LMEMO_TRY(files_.make_directory(writing_path_));
-    to_sync.push_back(directory_path_);
-    // Invariant 1: a name that flush() relies on is itself synced.
-    for (const Path& path : to_sync) LMEMO_TRY(files_.sync_directory(path));
+    LMEMO_TRY(make_directories());
   } else if (there.type != FileType::directory) {
     return Error{ErrorCode::incompatible, segments_path_.string() + " is not a directory (a link counts as none); "
                                                                     "remove it or use another store"};
@@ -135,12 +143,12 @@ Status DiskStore::open() {
     } else if (writing.type != FileType::directory) {
       return Error{ErrorCode::incompatible, writing_path_.string() + " is not a directory (a link counts as none)"};
     }
-    [[maybe_unused]] const Status salvaged = take_over_leftovers(nullptr, nullptr);
+    if (const Status salvaged = take_over_leftovers(nullptr, nullptr); !salvaged.ok())
+      notify(salvaged.error().code, "take over", salvaged.error().message + "; what a dead writer left waits for the next open");
   }
   const Lock lock(mutex_);
   LMEMO_TRY(files_.list(segments_path_));  // Tells why, if it cannot be listed.
-  refresh_locked(true);
-  return {};
+  return refresh_all_locked();
 }
 
 bool DiskStore::is_alive(const Segment& segment, uint32_t ordinal) const {
@@ -362,6 +370,10 @@ Status DiskStore::flush() {
   if (options_.read_only) return {};
   Status published = publish(true);
   if (!published.ok()) return refuse(published.error());
+  const Lock lock(mutex_);
+  if (const uint64_t lost = std::exchange(lost_records_, 0))
+    return Error{ErrorCode::io_error, std::to_string(lost) + " records that were put into " + directory_path_.string() +
+                                          " are lost: the disk could not sync them, nor give them back"};
   return published;
 }
 

@@ -72,6 +72,7 @@ class DiskStore final : public Store {
   using Lock = std::lock_guard<std::mutex>;
 
   // --- disk_store.cpp
+  Status make_directories();
   bool is_alive(const Segment& segment, uint32_t ordinal) const;  // The newest of its digest, and a value.
   std::optional<Hit> check_out(Directory::Place place);
   void note_damage(Segment& segment, uint32_t ordinal);
@@ -100,6 +101,8 @@ class DiskStore final : public Store {
   void write_access_times();
   bool refresh_if_due();
   bool refresh_locked(bool even_if_unchanged);
+  // An error if that did not work: whoever drops records must not do so from an old view.
+  Status refresh_all_locked();
   // False: a file is gone, or not readable now.
   bool load_locked(const std::vector<std::string>& names);
   bool open_locked(const std::string& name, std::vector<SegmentPtr>& segments);
@@ -161,6 +164,7 @@ class DiskStore final : public Store {
   std::atomic<int64_t> last_look_ns_{0};
   std::atomic<uint64_t> run_bytes_{0};  // Put or found by this run: protected.
   std::atomic<bool> directory_needs_sync_{false};  // A name is in place, but its sync failed.
+  std::atomic<bool> root_needs_sync_{true};        // The name "segments" may not be synced yet.
   StripedCounter misses_;
   std::atomic<uint64_t> damaged_records_{0}, evicted_{0}, evicted_bytes_{0}, salvaged_{0};
 
@@ -178,6 +182,10 @@ class DiskStore final : public Store {
   std::set<std::string> refused_;                          // Files that cannot be read; told once.
   int64_t directory_modified_ns_ = -1;
   bool listing_was_racy_ = false;
+  bool is_view_current_ = false;      // The last refresh saw the whole directory …
+  bool has_unread_segments_ = false;  // … but could not read all that is in it: older records may come back.
+  bool has_incompatible_segments_ = false;
+  uint64_t lost_records_ = 0;  // Put, and then lost by a failed sync; flush() tells.
   std::map<std::string, KindCounters> counters_;  // Puts; hits of segments that are gone.
   uint64_t puts_ = 0, failed_puts_ = 0, erased_ = 0, published_segments_ = 0;
 

@@ -40,7 +40,7 @@ Status DiskStore::verify_segment(const std::string& name, VerifyReport& report, 
   if (!opened.ok()) {
     if (opened.error().code == ErrorCode::corruption) {
       note(0, opened.error().message);
-    } else if (opened.error().code == ErrorCode::io_error) {
+    } else if (opened.error().code != ErrorCode::incompatible) {
       // Not known to be damaged, so nothing for repair; but nobody may call it clean.
       report.damage.push_back({file, 0, opened.error().message, {}});
     } else {
@@ -112,7 +112,9 @@ Result<VerifyReport> DiskStore::verify_files(std::set<std::string>& damaged, con
 
   const Result<std::vector<std::string>> writing = files_.list(writing_path_);
   for (const std::string& name : writing.ok() ? *writing : std::vector<std::string>{}) {
-    if (!is_segment_name(name, ".part")) {
+    const Result<FileStatus> status = files_.status(writing_path_ / name);
+    const bool is_no_file = status.ok() && status->type != FileType::regular && status->type != FileType::missing;
+    if (!is_segment_name(name, ".part") || is_no_file) {
       report.foreign.push_back("writing/" + name);
       continue;
     }

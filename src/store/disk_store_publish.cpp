@@ -60,6 +60,10 @@ Status DiskStore::publish(bool even_if_young) {
     if (unpublished_.writer->is_lost()) LMEMO_TRY(renew_unpublished_locked());
     batch = unpublished_;
   }
+  if (root_needs_sync_) {
+    LMEMO_TRY(files_.sync_directory(directory_path_));
+    root_needs_sync_ = false;
+  }
   LMEMO_TRY(publish_batch(*batch.writer));
   {
     const Lock lock(mutex_);
@@ -104,10 +108,11 @@ Status DiskStore::renew_unpublished_locked() {
   const Path path = writer->path();
   Batch fresh;
   fresh.writer = std::move(writer);
+  uint64_t unreadable = 0;
   for (uint32_t ordinal = 0; ordinal < lost.writer->entry_count(); ++ordinal) {
     const std::optional<RecordView> record = lost.segment->checked_record(ordinal);
     if (!record) {
-      ++failed_puts_;
+      ++unreadable;
       continue;
     }
     const NewRecord copy{record->header.type, record->header.digest, record->encoding, record->value,
@@ -121,6 +126,8 @@ Status DiskStore::renew_unpublished_locked() {
   directory_.add({fresh.segment});
   directory_.remove(lost.segment);
   unpublished_ = fresh;
+  failed_puts_ += unreadable;
+  lost_records_ += unreadable;
   [[maybe_unused]] const Status removed = files_.remove(lost.writer->path());  // Else the next open tidies up.
   return {};
 }
@@ -171,10 +178,15 @@ bool DiskStore::open_locked(const std::string& name, std::vector<SegmentPtr>& se
   if (!segment.ok()) {
     const Error& error = segment.error();
     // A file that cannot be opened now may be readable later; one that is no segment never will be.
-    if (error.code != ErrorCode::io_error) refused_.insert(name);
+    const Result<FileStatus> status = files_.status(segments_path_ / name);
+    const bool is_foreign = status.ok() && status->type != FileType::regular && status->type != FileType::missing;
+    const bool is_no_segment = error.code == ErrorCode::corruption || error.code == ErrorCode::incompatible;
+    const bool may_work_later = !is_no_segment && !is_foreign;
+    if (!may_work_later) refused_.insert(name);
+    has_incompatible_segments_ |= error.code == ErrorCode::incompatible;
     if (error.code == ErrorCode::corruption) damaged_records_.fetch_add(1, std::memory_order_relaxed);
     notify(error.code, "open " + name, "segment " + name + ": " + error.message);
-    return error.code != ErrorCode::io_error;
+    return !may_work_later;
   }
   if (!*segment) return false;  // Gone between the listing and now.
   for (const Segment::Problem& problem : (*segment)->problems())
@@ -189,7 +201,7 @@ bool DiskStore::open_locked(const std::string& name, std::vector<SegmentPtr>& se
 bool DiskStore::refresh_locked(bool even_if_unchanged) {
   last_look_ns_.store(coarse_monotonic_ns(), std::memory_order_relaxed);
   const Result<FileStatus> status = files_.status(segments_path_);
-  if (!status.ok() || status->type != FileType::directory) return false;
+  if (!status.ok() || status->type != FileType::directory) return is_view_current_ = false;
   if (status->modified_ns == directory_modified_ns_ && !listing_was_racy_ && !even_if_unchanged) return false;
 
   bool has_changed = false, is_complete = true;
@@ -198,6 +210,7 @@ bool DiskStore::refresh_locked(bool even_if_unchanged) {
   // did not show yet. The next one does, because new segments are published before old ones go.
   for (int pass = 0; pass == 0 || (pass < 3 && (!vanished.empty() || !is_complete)); ++pass) {
     Result<std::vector<std::string>> names = files_.list(segments_path_);
+    is_view_current_ = names.ok();
     if (!names.ok()) return has_changed;
     // By name, and so by age: where two records are equally old, everyone then agrees which one wins.
     std::sort(names->begin(), names->end());
@@ -218,7 +231,14 @@ bool DiskStore::refresh_locked(bool even_if_unchanged) {
   }
   directory_modified_ns_ = status->modified_ns;
   listing_was_racy_ = clock_.now_ns() - status->modified_ns < kRacyNs || !is_complete;
+  has_unread_segments_ = !is_complete || has_incompatible_segments_;
   return has_changed;
+}
+
+Status DiskStore::refresh_all_locked() {
+  refresh_locked(true);
+  if (!is_view_current_) return Error{ErrorCode::io_error, "cannot list " + segments_path_.string()};
+  return {};
 }
 
 void DiskStore::forget_locked(const std::string& name) {

@@ -123,14 +123,14 @@ std::vector<DiskStore::Plan> DiskStore::plan_locked(const std::vector<SegmentPtr
         }
         continue;
       }
-      const bool hides_older = segment->has_mark(ordinal, Segment::kHidesOlder);
+      const bool hides_older = segment->has_mark(ordinal, Segment::kHidesOlder) || has_unread_segments_;
       if (entry.kind == kErasureKind) {
         fate = entry.written_ns < forget_before_ns ? Fate::drop : Fate::keep;
       } else if (segment->kind_name(entry.kind) == kAccessKind) {
         // Access times are about a segment, and go with it. The copies carry their times in their index.
         const Result<std::string> encoding = segment->encoding_of(ordinal);
         if (encoding.ok() && nonces.contains(segment_of_access_key(*encoding))) fate = Fate::keep;
-      } else if (may_go(*segment, ordinal, int64_t{plan.access[ordinal]} * 60 * kNsPerSecond)) {
+      } else if (may_go(*segment, ordinal, ns_of_minutes(plan.access[ordinal]))) {
         fate = hides_older ? Fate::hide : Fate::drop;
         ++plan.dropped_entries;
         plan.dropped_bytes += stored_bytes(entry);
@@ -212,9 +212,9 @@ Result<DiskStore::Rewritten> DiskStore::rewrite(std::vector<Plan> plans, const W
         if (!record) {
           ++result.damaged_records;
           // What a lost record replaced stays replaced; a sound copy of it, equally old, stays visible.
-          if (entry.kind != kErasureKind) --copy.written_ns;
+          if (entry.kind != kErasureKind && copy.written_ns > INT64_MIN) --copy.written_ns;
         } else if (plan.fates[ordinal] == Fate::hide) {
-          ++copy.written_ns;  // Later than what it hides, earlier than whatever is put after.
+          if (copy.written_ns < INT64_MAX) ++copy.written_ns;  // Later than what it hides, earlier than whatever is put after.
         } else {
           copy = {record->header.type,       record->header.digest, record->encoding, record->value,
                   record->header.written_ns, plan.access[ordinal]};
@@ -265,7 +265,7 @@ Result<RemovalReport> DiskStore::remove_where(const MayGo& may_go, const Watch& 
   std::vector<Plan> plans;
   {
     const Lock lock(mutex_);
-    refresh_locked(true);
+    LMEMO_TRY(refresh_all_locked());
     report.disk_bytes_before = disk_bytes_locked();
     plans = plan_locked(published_locked(), may_go, 0);
   }
@@ -306,7 +306,7 @@ Result<RemovalReport> DiskStore::clear(const std::string& kind) {
   const Lock maintaining(*maintenance_mutex_);
   LMEMO_ASSIGN(const std::unique_ptr<FileLock> file_lock, begin_maintenance());
   const Lock lock(mutex_);
-  refresh_locked(true);
+  LMEMO_TRY(refresh_all_locked());
   RemovalReport report;
   report.disk_bytes_before = disk_bytes_locked();
   for (const Plan& plan : plan_locked(published_locked(), [](const Segment&, uint32_t, int64_t) { return true; }, 0)) {
@@ -336,14 +336,16 @@ Result<RemovalReport> DiskStore::compact(const Watch& watch) {
     const Lock lock(mutex_);
     before_ns = next_stamp_locked();
   }
-  const bool is_everything_published = !has_other_private_files();
+  // The directory is synced, or a private file that is gone might come back with the power.
+  bool is_everything_known = !has_other_private_files() && files_.sync_directory(writing_path_).ok();
   {
     const Lock lock(mutex_);
-    refresh_locked(true);
+    LMEMO_TRY(refresh_all_locked());
     report.disk_bytes_before = disk_bytes_locked();
+    is_everything_known &= !has_unread_segments_;
   }
   LMEMO_TRY(drop_the_dead(watch));
-  if (is_everything_published) LMEMO_TRY(forget_erasures(before_ns, watch));
+  if (is_everything_known) LMEMO_TRY(forget_erasures(before_ns, watch));
   const Lock lock(mutex_);
   report.disk_bytes_after = disk_bytes_locked();
   return report;
@@ -401,7 +403,7 @@ Result<RemovalReport> DiskStore::evict_kind(const std::string& kind, uint64_t ta
   std::vector<Candidate> candidates;
   {
     const Lock lock(mutex_);
-    refresh_locked(true);
+    LMEMO_TRY(refresh_all_locked());
     plans = plan_locked(published_locked(), kNothingMayGo, 0);
   }
   uint64_t used = 0;
@@ -513,7 +515,7 @@ void DiskStore::merge_small_segments() {
     Result<std::unique_ptr<FileLock>> acquired = files_.try_lock(directory_path_ / "maintenance.lock");
     if (!acquired.ok()) return;
     file_lock = std::move(*acquired);
-    refresh_locked(true);
+    if (!refresh_all_locked().ok()) return;
     std::erase_if(*crowded, [&](const SegmentPtr& segment) { return !published_.contains(segment->name()); });
     plans = plan_locked(*crowded, kNothingMayGo, 0);
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 
 #include "codec/checksum.h"
 #include "store/fields_block.h"
@@ -17,6 +16,9 @@ constexpr std::array<std::byte, 8> kZeros{};
 
 // Started early, the disk works while records are still being made, and seal() waits for less (bench/store).
 constexpr uint64_t kWritebackBytes = uint64_t{4} << 20;
+
+// More than any writer of ours begins; a made-up file could have one for every record.
+constexpr size_t kMaxKindsToResume = 4 * SegmentWriter::kMaxKinds;
 
 Bytes padding_after(uint64_t byte_count) { return Bytes(kZeros).first(padded(byte_count) - byte_count); }
 
@@ -80,7 +82,7 @@ Result<std::unique_ptr<SegmentWriter>> SegmentWriter::resume(std::unique_ptr<Wri
   writer->byte_count_ = sizeof header;
   // Stop at the first bad record: what follows a torn write was never acknowledged.
   uint64_t offset = sizeof header;
-  while (writer->entry_count_ < kMaxEntriesPerSegment) {
+  while (writer->entry_count_ < kMaxEntriesPerSegment && writer->kinds_.size() < kMaxKindsToResume) {
     const std::optional<RecordView> record = read_record(bytes, header.nonce, offset);
     if (!record) break;
     writer->add_entry({record->header.type, record->header.digest, record->encoding, record->value,
@@ -110,7 +112,10 @@ void SegmentWriter::add_entry(const NewRecord& record, uint64_t offset) {
 }
 
 Status SegmentWriter::append(std::span<const NewRecord> records) {
-  assert(!is_broken_);
+  if (is_broken_) {
+    LMEMO_TRY(file_->truncate(byte_count_));
+    is_broken_ = false;
+  }
   std::vector<RecordHeader> headers(records.size());
   std::vector<Bytes> parts;
   parts.reserve(records.size() * 5);
