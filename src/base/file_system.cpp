@@ -263,6 +263,9 @@ class RealFileSystem : public FileSystem {
     if (::fstat(descriptor.number(), &found) != 0) return errno_error(errno, "look at", path);
     if (!S_ISREG(found.st_mode))
       return Error{ErrorCode::io_error, "cannot open " + path.string() + ": not a regular file"};
+    // What is written here would be written there as well.
+    if (found.st_nlink > 1)
+      return Error{ErrorCode::io_error, "cannot take over " + path.string() + ": the file has another name elsewhere"};
     if (::flock(descriptor.number(), LOCK_EX | LOCK_NB) != 0) {
       const bool is_old = ::time(nullptr) - found.st_mtim.tv_sec > kAbandonedSeconds;
       if (!locks_are_missing(errno) || !is_old)

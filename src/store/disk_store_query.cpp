@@ -17,6 +17,16 @@ size_t shared_fields(std::string_view encoding, const std::vector<std::string_vi
   }));
 }
 
+// The checksum of the fields is that of the whole block: whoever made it up could call any entry by any key.
+Result<Key> key_of(const Segment& segment, uint32_t ordinal) {
+  LMEMO_ASSIGN(const std::string encoding, segment.encoding_of(ordinal));
+  LMEMO_ASSIGN(Key key, Key::from_encoding(bytes_of(encoding)));
+  if (key.digest() != segment.entry(ordinal).digest)
+    return Error{ErrorCode::corruption, segment.name() + ": the fields of entry " + segment.entry(ordinal).digest.hex() +
+                                            " hash to something else; run `lmemo verify`"};
+  return key;
+}
+
 }  // namespace
 
 Status DiskStore::scan(const ScanFilter& filter, const ScanVisitor& visit) {
@@ -55,11 +65,8 @@ Status DiskStore::scan(const ScanFilter& filter, const ScanVisitor& visit) {
       info.value_bytes = entry.value_bytes;
       info.stored_bytes = stored_bytes(entry);
       info.written_ns = entry.written_ns;
-      info.accessed_ns = std::max(entry.written_ns, int64_t{part.minutes[ordinal]} * 60'000'000'000);
-      info.key = [&part, ordinal]() -> Result<Key> {
-        LMEMO_ASSIGN(const std::string encoding, part.segment->encoding_of(ordinal));
-        return Key::from_encoding(bytes_of(encoding));
-      };
+      info.accessed_ns = std::max(entry.written_ns, ns_of_minutes(part.minutes[ordinal]));
+      info.key = [&part, ordinal] { return key_of(*part.segment, ordinal); };
       if (!visit(info)) return {};
     }
   return {};
@@ -77,8 +84,7 @@ Result<Explanation> DiskStore::explain(const Key& key) {
   std::vector<std::string_view> wanted;
   split_encoding(text_of(key.encoding()), wanted);
 
-  SegmentPtr best;
-  uint32_t best_ordinal = 0;
+  std::optional<Key> best;
   size_t best_shared = 0;
   int64_t best_written = 0;
   const Lock lock(mutex_);
@@ -90,7 +96,7 @@ Result<Explanation> DiskStore::explain(const Key& key) {
     for (uint32_t ordinal = 0; ordinal < segment->entries().size(); ++ordinal) {
       const IndexEntry& entry = segment->entry(ordinal);
       if (entry.kind == kErasureKind || segment->kind_name(entry.kind) != key.kind()) continue;
-      if (!directory_.is_current(*segment, ordinal)) continue;
+      if (!directory_.is_current(*segment, ordinal) || segment->has_mark(ordinal, Segment::kDamaged)) continue;
       ++explanation.candidates;
       size_t shared = 0;
       if (segment->fields()) {
@@ -99,17 +105,16 @@ Result<Explanation> DiskStore::explain(const Key& key) {
         shared = shared_fields(*encoding, wanted);
       }
       if (best && (shared < best_shared || (shared == best_shared && entry.written_ns <= best_written))) continue;
-      best = segment;
-      best_ordinal = ordinal;
+      Result<Key> its_key = key_of(*segment, ordinal);
+      if (!its_key.ok()) continue;
+      best = std::move(*its_key);
       best_shared = shared;
       best_written = entry.written_ns;
     }
   }
   if (!best) return explanation;
-  LMEMO_ASSIGN(const std::string encoding, best->encoding_of(best_ordinal));
-  LMEMO_ASSIGN(Key nearest, Key::from_encoding(bytes_of(encoding)));
-  explanation.differing = differences(key, nearest);
-  explanation.nearest = std::move(nearest);
+  explanation.differing = differences(key, *best);
+  explanation.nearest = std::move(best);
   explanation.nearest_written_ns = best_written;
   return explanation;
 }

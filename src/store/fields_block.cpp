@@ -107,7 +107,8 @@ std::string FieldsBlock::encoding_of(uint64_t ordinal, std::string_view kind) co
   std::string encoding(1, static_cast<char>(kind.size()));
   encoding += kind;
   append_le(encoding, static_cast<uint16_t>(end - first));
-  for (uint32_t i = first; i < end; ++i) encoding += field(at(references_ + i));
+  // No key is longer; a made-up block could name one long field a million times.
+  for (uint32_t i = first; i < end && encoding.size() <= UINT16_MAX; ++i) encoding += field(at(references_ + i));
   return encoding;
 }
 

@@ -3,6 +3,8 @@
 // open, nothing lost.
 #include "store/segment.h"
 
+#include <unordered_map>
+
 #include "base/hex.h"
 #include "codec/checksum.h"
 #include "store/index_entries.h"
@@ -114,6 +116,7 @@ Status Segment::read_index() {
   entries_ = reinterpret_cast<const IndexEntry*>(index.data());
   entry_count_ = f.entry_count;
   // A sound checksum says that these are the bytes somebody wrote, not that they mean well.
+  uint64_t room = f.index_offset - sizeof(SegmentHeader);
   for (size_t i = 0; i < entry_count_; ++i) {
     const IndexEntry& entry = entries_[i];
     const bool is_in_order = i == 0 || entries_[i - 1].digest < entry.digest;
@@ -121,10 +124,13 @@ Status Segment::read_index() {
                            entry.offset < f.index_offset && entry.value_bytes <= kMaxValueBytes &&
                            record_bytes(entry) <= f.index_offset - entry.offset;
     const bool has_kind = entry.kind == kErasureKind || entry.kind < names->size();
-    if (!is_in_order || !is_inside || !has_kind) {
+    // Records that lie inside one another would be many times the file when copied.
+    const bool has_room = is_inside && record_bytes(entry) <= room;
+    if (has_room) room -= record_bytes(entry);
+    if (!is_in_order || !has_room || !has_kind) {
       entries_ = nullptr;
       entry_count_ = 0;
-      return corruption("index entry " + std::to_string(i) + " is out of order or points outside");
+      return corruption("index entry " + std::to_string(i) + " is out of order, points outside or lies in another");
     }
   }
   kinds_ = std::move(*names);
@@ -144,11 +150,18 @@ const std::optional<FieldsBlock>& Segment::fields() const {
 void Segment::scan_for_entries() {
   state_ = SegmentState::scanned;
   kinds_.clear();
+  std::unordered_map<std::string_view, uint16_t> numbers;
   scan_records(records_, nonce_, [&](uint64_t offset, const RecordView& record) {
-    const bool is_erasure = record.header.type == RecordType::erasure;
-    scanned_entries_.push_back({record.header.digest, offset, record.header.written_ns, record.header.value_bytes,
-                                0, record.header.encoding_bytes,
-                                is_erasure ? kErasureKind : number_of_kind(kinds_, kind_of_encoding(record.encoding))});
+    uint16_t kind = kErasureKind;
+    if (record.header.type == RecordType::value) {
+      const auto [found, is_new] =
+          numbers.try_emplace(kind_of_encoding(record.encoding), static_cast<uint16_t>(kinds_.size()));
+      kind = found->second;
+      if (kind == kErasureKind) return;  // More kinds than there are numbers for: nobody means that.
+      if (is_new) kinds_.emplace_back(found->first);
+    }
+    scanned_entries_.push_back({record.header.digest, offset, record.header.written_ns, record.header.value_bytes, 0,
+                                record.header.encoding_bytes, kind});
   });
   sort_and_keep_newest(scanned_entries_);
   if (scanned_entries_.size() > kMaxEntriesPerSegment) scanned_entries_.resize(kMaxEntriesPerSegment);
@@ -180,7 +193,10 @@ Bytes Segment::unchecked_value(uint32_t ordinal) const {
 Result<std::string> Segment::encoding_of(uint32_t ordinal) const {
   const IndexEntry& entry = entries_[ordinal];
   if (entry.kind == kErasureKind) return corruption(name_ + ": an erasure has no key fields");
-  if (fields()) return fields()->encoding_of(ordinal, kind_name(entry.kind));
+  if (fields()) {
+    std::string encoding = fields()->encoding_of(ordinal, kind_name(entry.kind));
+    if (encoding.size() == entry.encoding_bytes) return encoding;
+  }
   const std::optional<RecordView> record = checked_record(ordinal);
   if (!record)
     return corruption(name_ + ", record at byte " + std::to_string(entry.offset) + ": " +
