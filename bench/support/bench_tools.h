@@ -17,6 +17,9 @@ inline double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// For work that never waits for the disk: what this thread took, whoever else keeps the CPUs busy.
+double thread_cpu_seconds();
+
 double median(std::vector<double> samples);
 // Round by round, so that a slow minute of the machine hits both sides.
 std::vector<double> ratios(const std::vector<double>& numerators, const std::vector<double>& denominators);

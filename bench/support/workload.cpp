@@ -29,7 +29,7 @@ Workload::Workload(std::string name, size_t count, uint32_t min_bytes, uint32_t 
   keys_.reserve(count);
   spans_.reserve(count);
   for (size_t i = 0; i < count; ++i) {
-    keys_.push_back(key_number(i, "section "));
+    keys_.push_back(key_number(i, name_));
     const auto byte_count = static_cast<uint32_t>(min_bytes + random() % (max_bytes - min_bytes + 1));
     spans_.push_back({static_cast<uint32_t>(random() % (kPoolBytes - max_bytes)), byte_count});
     value_bytes_ += byte_count;
@@ -47,7 +47,7 @@ std::vector<Digest> Workload::shuffled() const {
 std::vector<Digest> Workload::absent() const {
   std::vector<Digest> digests;
   digests.reserve(count());
-  for (size_t i = 0; i < count(); ++i) digests.push_back(key_number(i, "absent ").digest());
+  for (size_t i = 0; i < count(); ++i) digests.push_back(key_number(i, name_ + " absent ").digest());
   return digests;
 }
 

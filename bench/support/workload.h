@@ -11,6 +11,7 @@ namespace lmemo::bench {
 
 class Workload {
  public:
+  // Workloads of different names share no key.
   Workload(std::string name, size_t count, uint32_t min_bytes, uint32_t max_bytes);
 
   const std::string& name() const { return name_; }
