@@ -160,7 +160,7 @@ def test_the_demo_takes_other_texts(lmemo: Lmemo) -> None:
     (lmemo.directory / "texts" / "a.txt").write_text("one two three four five six")
     ran = lmemo.run("demo", "--corpus", "texts")
     assert ran.returncode == 0, ran.stderr
-    assert "1 files" in ran.stdout or "1 file," in ran.stdout
+    assert "1 file, 27 B of text" in ran.stdout
     assert "$ lmemo show" in ran.stdout
     missing = lmemo.run("demo", "--corpus", "none")
     assert missing.returncode == 2

@@ -195,8 +195,8 @@ Result<int> demonstrate(CommandContext& context) {
   if (tells)
     console.out(
         "Fingerprints of every 5 to 13 words, as used to keep test questions out of training data:\n" +
-        format_count(corpus.files.size()) + " files, " + format_byte_count(corpus.text_bytes) +
-        " of text\n\n");
+        format_count(corpus.files.size()) + (corpus.files.size() == 1 ? " file, " : " files, ") +
+        format_byte_count(corpus.text_bytes) + " of text\n\n");
   if (corpus.is_cut)
     console.note("only the first " + format_byte_count(kMaxTextBytes) + " of " + directory.string() +
                  " are used");
