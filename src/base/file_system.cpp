@@ -151,7 +151,11 @@ class RealWritableFile : public WritableFile {
   }
 
   Result<std::shared_ptr<const MappedFile>> map(uint64_t capacity) override {
-    return map_descriptor(descriptor_.number(), capacity, path_);
+    // A mapping holds on to the open file it was made from, and with it to the lock: also in a forked child, and as
+    // long as somebody holds a view. So it gets an open file of its own.
+    const Descriptor unlocked = open_file(path_, O_RDONLY);
+    if (!unlocked.is_open()) return errno_error(errno, "open", path_);
+    return map_descriptor(unlocked.number(), capacity, path_);
   }
 
  private:
