@@ -1,4 +1,4 @@
-# Every third-party library lmemo can link, behind project-local names: lmemo_dep_zstd, lmemo_dep_toml, ...
+# Every third-party library lmemo can link, behind project-local names: lmemo_dep_zstd, lmemo_dep_crypto, ...
 #
 #   lmemo_use_deps(lmemo_codec PRIVATE zstd lz4)   # finds what it names, and links it
 #   lmemo_check_deps()                             # last line of CMakeLists.txt: stops, naming everything missing
@@ -17,8 +17,6 @@ set(LMEMO_DEP_TABLE
   "sqlite|libsqlite3-dev|sqlite3.h|sqlite3"
   "simdjson|libsimdjson-dev|simdjson.h|simdjson"
   "json|nlohmann-json3-dev|nlohmann/json.hpp|-"
-  # Header-only as well: one file includes it, and the fuzzer can then see inside.
-  "toml|libtomlplusplus-dev|toml++/toml.h|-"
   "doctest|doctest-dev|doctest/doctest.h|-"
   "lmdb|liblmdb-dev|lmdb.h|lmdb")
 
@@ -74,9 +72,6 @@ function(lmemo_find_dep name)
       target_link_libraries(lmemo_dep_${name} INTERFACE PkgConfig::LMEMO_PC_${name})
     endif()
 
-    if(name STREQUAL "toml")
-      target_compile_definitions(lmemo_dep_toml INTERFACE TOML_HEADER_ONLY=1)
-    endif()
     return()
   endforeach()
   message(FATAL_ERROR "cmake/LmemoDeps.cmake has no row for '${name}'")

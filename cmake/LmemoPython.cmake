@@ -8,6 +8,11 @@ nanobind_add_module(_core NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS ${python_sour
 target_link_libraries(_core PRIVATE lmemo_flags lmemo_cli)
 set_target_properties(_core PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/python")
 install(TARGETS _core LIBRARY DESTINATION lmemo COMPONENT python)
+if(DEFINED SKBUILD_DATA_DIR)
+  # What `lmemo demo` works on, found from the package upwards.
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples/corpus/" DESTINATION "${SKBUILD_DATA_DIR}/share/lmemo/corpus"
+    COMPONENT python)
+endif()
 
 # python/lmemo/_core.pyi is kept in the repository, so that editors and mypy work in a fresh clone and a change of the
 # interface shows in review. `./dev build` renews it from this one; tests/house/stubs_test.py compares the two.

@@ -63,6 +63,11 @@ Result<InspectedFile> inspect_file(const std::filesystem::path& path) {
         if (Result<Key> key = Key::from_encoding(bytes_of(record.encoding)); key.ok()) shown.key = std::move(*key);
         file.records.push_back(std::move(shown));
       });
+  for (InspectedBlock& block : file.blocks)
+    if (block.name == "records" && !scan.bad.empty()) {
+      block.is_sound = false;
+      block.note = std::to_string(scan.bad.size()) + " damaged places";
+    }
   for (const Segment::Problem& problem : segment.problems()) file.problems.push_back(problem.block + ": " + problem.what);
   for (const BadRange& bad : scan.bad)
     file.problems.push_back("records: " + std::to_string(bad.byte_count) + " bytes from byte " +

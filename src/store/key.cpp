@@ -178,7 +178,9 @@ struct Describer {
   std::string operator()(double value) const {
     char text[32];
     std::snprintf(text, sizeof text, "%.17g", value);
-    return text;
+    // 1.0 is not 1: they are two keys.
+    const bool looks_whole = std::string_view(text).find_first_not_of("-0123456789") == std::string_view::npos;
+    return looks_whole ? std::string(text) + ".0" : text;
   }
   std::string operator()(const std::string& value) const { return '"' + value + '"'; }
   std::string operator()(const Blob& value) const { return "0x" + to_hex(bytes_of(value.bytes)); }
