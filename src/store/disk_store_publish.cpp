@@ -94,6 +94,7 @@ Status DiskStore::publish_batch(SegmentWriter& writer) {
 Status DiskStore::move_into_place(SegmentWriter& writer) {
   const std::string name = segment_name_of(writer);
   LMEMO_TRY(files_.rename(writer.path(), segments_path_ / name));
+  writer.close();
   // The segment is in place, whatever comes of the sync; flush() reports and repeats it.
   if (!files_.sync_directory(segments_path_).ok()) directory_needs_sync_ = true;
   const Lock lock(mutex_);

@@ -42,6 +42,8 @@ class SegmentWriter {
 
   // Completes the file and syncs it. May be tried again after a failure, unless is_lost().
   Status seal();
+  // Gives the descriptor back. What was written stays readable for whoever holds a view of it.
+  void close() { file_.reset(); }
   bool is_broken() const { return is_broken_; }
   // A sync failed. The kernel may have dropped the bytes and will not say so twice: this file is never to be trusted.
   bool is_lost() const { return is_lost_; }
