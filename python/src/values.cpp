@@ -131,13 +131,15 @@ nb::dict fields_to_python(const Key& key) {
 
 std::vector<Field> fields_of(nb::handle mapping, nb::handle named) {
   std::vector<Field> fields;
-  if (!mapping.is_none()) {
-    if (!PyMapping_Check(mapping.ptr()) || !nb::hasattr(mapping, "items")) {
-      PyErr_Format(PyExc_TypeError, "fields: expected a mapping from names to values, found %.200s",
-                   Py_TYPE(mapping.ptr())->tp_name);
-      throw nb::python_error();
-    }
+  fields.reserve(nb::len(named) + (mapping.is_none() ? 0 : nb::len_hint(mapping)));
+  if (PyDict_CheckExact(mapping.ptr())) {
+    for (const auto [name, value] : nb::borrow<nb::dict>(mapping)) append_field(fields, name, value);
+  } else if (PyMapping_Check(mapping.ptr()) && nb::hasattr(mapping, "items")) {
     for (const nb::handle item : mapping.attr("items")()) append_field(fields, item[0], item[1]);
+  } else if (!mapping.is_none()) {
+    PyErr_Format(PyExc_TypeError, "fields: expected a mapping from names to values, found %.200s",
+                 Py_TYPE(mapping.ptr())->tp_name);
+    throw nb::python_error();
   }
   for (const auto [name, value] : nb::borrow<nb::dict>(named)) append_field(fields, name, value);
   return fields;
