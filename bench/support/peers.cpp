@@ -94,7 +94,7 @@ void LmdbPeer::start(bool without_sync) {
   handles_ = std::make_unique<Handles>();
   check(mdb_env_create(&handles_->environment), "create");
   check(mdb_env_set_mapsize(handles_->environment, size_t{64} << 30), "set the map size");
-  const unsigned flags = MDB_NOTLS | MDB_NORDAHEAD | MDB_NOLOCK | (without_sync ? MDB_NOSYNC : 0) |
+  const unsigned flags = MDB_NOTLS | MDB_NORDAHEAD | (without_sync ? MDB_NOSYNC : 0) |
                          (writes_ == Writes::by_map ? MDB_WRITEMAP : 0);
   check(mdb_env_open(handles_->environment, directory().c_str(), flags, 0644), "open");
   MDB_txn* transaction = nullptr;

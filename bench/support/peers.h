@@ -59,9 +59,9 @@ class LmemoPeer : public Peer {
   std::unique_ptr<Store> store_;
 };
 
-// LMDB's C library in its best reasonable shape: a map larger than the data (never grown), MDB_NOTLS, no read-ahead,
-// no lock file (nobody else is there), one read transaction for all finds. A program that also writes has to renew its read
-// transaction again and again, or the file grows without end: `renews` measures that.
+// LMDB's C library in its best reasonable shape: a map larger than the data (never grown), MDB_NOTLS, no read-ahead, one
+// read transaction for all finds. That one sees nothing new, and while it lives the file only grows: a program that
+// reads and writes has to renew it again and again, as set_renews(true) does.
 class LmdbPeer : public Peer {
  public:
   enum class Writes { by_pwrite, by_map };  // by_map: MDB_WRITEMAP.

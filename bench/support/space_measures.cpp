@@ -148,7 +148,7 @@ Compaction compact_half(const Context& context, const Workload& workload, bool i
 void measure_compaction(const Context& context, const Workload& workload) {
   std::vector<double> over_stats, over_survivors, online, alone, with_erasing;
   Compaction last;
-  for (int round = 0; round < std::min(context.rounds, 5); ++round) {
+  for (int round = 0; round < std::min(context.rounds, 3); ++round) {
     const Compaction quiet = compact_half(context, workload, false);
     last = compact_half(context, workload, true);
     const auto rate = [](uint64_t bytes, double seconds) { return static_cast<double>(bytes) / seconds / 1e6; };
