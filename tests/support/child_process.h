@@ -22,23 +22,28 @@ namespace lmemo::test {
 class ChildProcess {
  public:
   ChildProcess(const std::string& program, const std::vector<std::string>& arguments) {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
+    int ends[2], input_ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0 || ::pipe2(input_ends, O_CLOEXEC) != 0)
+      throw std::runtime_error("pipe2");
     std::vector<char*> words{const_cast<char*>(program.c_str())};
     for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
     words.push_back(nullptr);
     pid_ = ::fork();
     if (pid_ < 0) throw std::runtime_error("fork");
     if (pid_ == 0) {
+      ::dup2(input_ends[0], STDIN_FILENO);
       ::dup2(ends[1], STDOUT_FILENO);
       ::execv(program.c_str(), words.data());
       ::_exit(127);
     }
     ::close(ends[1]);
+    ::close(input_ends[0]);
     output_ = ends[0];
+    input_ = input_ends[1];
   }
   ~ChildProcess() {
     if (is_running_) kill();
+    end_input();
     ::close(output_);
   }
   ChildProcess(const ChildProcess&) = delete;
@@ -60,6 +65,11 @@ class ChildProcess {
     return all;
   }
 
+  // Tells it that its standard input is over.
+  void end_input() {
+    if (input_ >= 0) ::close(input_);
+    input_ = -1;
+  }
   void kill() {
     ::kill(pid_, SIGKILL);
     wait();
@@ -84,6 +94,7 @@ class ChildProcess {
 
   pid_t pid_ = -1;
   int output_ = -1;
+  int input_ = -1;
   bool is_running_ = true;
 };
 
