@@ -758,13 +758,13 @@ class Store(StoreBase):
     Without a path the store is LMEMO_STORE, else lmemo in the user's cache directory.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None, *, max_bytes: int | str = '10GiB', max_bytes_by_kind: Mapping[str, int | str] | None = None, read_only: bool = False, create: bool = True, check: Literal['every_find', 'first_find'] = 'every_find', segment_bytes: int | str = '64MiB', publish_seconds: float = 1.0, refresh_seconds: float = 0.05) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, max_bytes: int | str = '10GiB', max_bytes_by_kind: Mapping[str, int | str] | None = None, read_only: bool = False, create: bool = True, check: Literal['first_find', 'every_find'] = 'first_find', segment_bytes: int | str = '64MiB', publish_seconds: float = 1.0, refresh_seconds: float = 0.05) -> None:
         """
         max_bytes, max_bytes_by_kind: least recently used entries go when the store grows past it; 0: no limit.
         read_only: nothing is written; put() returns False.
         create: make the directory if it is not there.
-        check: "first_find" checks the checksum of an entry only at its first find by this object.
-        segment_bytes, publish_seconds: what was put becomes visible to other processes, and safe from a killed process, in batches that are at most this large and this old at the next put.
+        check: "first_find" checks the checksum of an entry at its first find by this object and again after its file changed, "every_find" at every find.
+        segment_bytes, publish_seconds: what was put becomes visible to other processes in batches that are at most this large and this old at the next put.
         refresh_seconds: how old a miss may be before the directory is looked at again.
         """
 

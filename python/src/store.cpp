@@ -120,13 +120,13 @@ void init_disk_store(nb::module_& m) {
           },
           "path"_a = nb::none(), nb::kw_only(), "max_bytes"_a = kDefaultMaxBytes,
           "max_bytes_by_kind"_a = nb::none(), "read_only"_a = false, "create"_a = true,
-          "check"_a = "every_find", "segment_bytes"_a = StoreOptions{}.segment_bytes,
+          "check"_a = "first_find", "segment_bytes"_a = StoreOptions{}.segment_bytes,
           "publish_seconds"_a = StoreOptions{}.publish_seconds,
           "refresh_seconds"_a = StoreOptions{}.refresh_seconds,
           nb::sig("def __init__(self, path: str | os.PathLike[str] | None = None, *, max_bytes: int | str = "
                   "'10GiB', "
                   "max_bytes_by_kind: Mapping[str, int | str] | None = None, read_only: bool = False, "
-                  "create: bool = True, check: Literal['every_find', 'first_find'] = 'every_find', "
+                  "create: bool = True, check: Literal['first_find', 'every_find'] = 'first_find', "
                   "segment_bytes: int | str = '64MiB', publish_seconds: float = 1.0, refresh_seconds: float "
                   "= 0.05) "
                   "-> None"),
@@ -134,10 +134,10 @@ void init_disk_store(nb::module_& m) {
           "limit.\n"
           "read_only: nothing is written; put() returns False.\n"
           "create: make the directory if it is not there.\n"
-          "check: \"first_find\" checks the checksum of an entry only at its first find by this object.\n"
-          "segment_bytes, publish_seconds: what was put becomes visible to other processes, and safe from a "
-          "killed "
-          "process, in batches that are at most this large and this old at the next put.\n"
+          "check: \"first_find\" checks the checksum of an entry at its first find by this object and again after "
+          "its file changed, \"every_find\" at every find.\n"
+          "segment_bytes, publish_seconds: what was put becomes visible to other processes in batches that are "
+          "at most this large and this old at the next put.\n"
           "refresh_seconds: how old a miss may be before the directory is looked at again.")
       .def_prop_ro(
           "path", [](const DiskStoreObject& self) { return path_to_python(self.directory()); },

@@ -83,11 +83,19 @@ bool Directory::find(const Digest& digest, Place& place) {
   const uint64_t tag = tag_of(digest);
   uint64_t position = position_of(digest, table.shift);
   for (uint64_t probes = 0; probes < kMaxProbes; ++probes, position = (position + 1) & table.mask) {
-    const uint64_t slot = table.slots[position].load(std::memory_order_acquire);
+    uint64_t slot = table.slots[position].load(std::memory_order_acquire);
     if (slot == 0) return false;
     if ((slot & kTagMask) != tag) continue;
-    const uint32_t number = number_in(slot);
+    uint32_t number = number_in(slot);
     const Segment* segment = table.segments[number].load(std::memory_order_seq_cst);
+    // A segment is removed only after its entries moved on: if it went between the two loads, the slot knows where.
+    while (segment == nullptr) {
+      const uint64_t now = table.slots[position].load(std::memory_order_seq_cst);
+      if (now == slot) break;
+      slot = now;
+      number = number_in(slot);
+      segment = table.segments[number].load(std::memory_order_seq_cst);
+    }
     if (segment == nullptr || segment->entry(ordinal_in(slot)).digest != digest) continue;
     place.segment = table.owners[number];
     place.ordinal = ordinal_in(slot);

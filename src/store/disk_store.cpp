@@ -12,6 +12,8 @@ namespace {
 constexpr int64_t kNsPerSecond = 1'000'000'000;
 // After a failed write, how long puts are refused at once instead of failing slowly one by one.
 constexpr int64_t kRefuseNs = 2 * kNsPerSecond;
+// How long a file is trusted to be what it was when it was last looked at.
+constexpr int64_t kTrustNs = kNsPerSecond / 100;
 constexpr uint64_t kMinBatchBytes = 64 << 10;
 
 // All open stores, so that fork() finds them. A forked child must be able to find and put.
@@ -172,7 +174,8 @@ std::optional<Hit> DiskStore::check_out(Directory::Place place) {
   const IndexEntry& entry = segment.entry(ordinal);
   if (entry.kind == kErasureKind || segment.has_mark(ordinal, Segment::kDamaged)) return std::nullopt;
   Bytes value;
-  if (options_.check == CheckPolicy::first_find && segment.has_mark(ordinal, Segment::kChecked)) {
+  if (options_.check == CheckPolicy::first_find && is_unchanged(segment) &&
+      segment.has_mark(ordinal, Segment::kChecked)) {
     value = segment.unchecked_value(ordinal);
   } else {
     const std::optional<RecordView> record = segment.checked_record(ordinal);
@@ -189,6 +192,21 @@ std::optional<Hit> DiskStore::check_out(Directory::Place place) {
   }
   segment.count_hit(entry.kind);
   return Hit(value, entry.written_ns, std::move(place.segment));
+}
+
+// Nobody may change a published file. Where somebody did, what was checked before no longer counts.
+bool DiskStore::is_unchanged(Segment& segment) {
+  if (segment.state() == SegmentState::pending) return true;
+  const int64_t now = coarse_monotonic_ns();
+  if (now - segment.looked_at_ns.load(std::memory_order_relaxed) < kTrustNs) return true;
+  const Result<FileStatus> status = files_.status(segments_path_ / segment.name());
+  if (!status.ok()) return false;
+  // An unlinked file has no name left by which it could be changed.
+  if (status->type != FileType::missing &&
+      segment.modified_ns.exchange(status->modified_ns, std::memory_order_relaxed) != status->modified_ns)
+    segment.forget_checks();
+  segment.looked_at_ns.store(now, std::memory_order_relaxed);
+  return true;
 }
 
 bool DiskStore::contains(const Digest& digest) {

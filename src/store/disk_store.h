@@ -75,6 +75,7 @@ class DiskStore final : public Store {
   Status make_directories();
   bool is_alive(const Segment& segment, uint32_t ordinal) const;  // The newest of its digest, and a value.
   std::optional<Hit> check_out(Directory::Place place);
+  bool is_unchanged(Segment& segment);
   void note_damage(Segment& segment, uint32_t ordinal);
   void notify(ErrorCode code, const std::string& cause, const std::string& message);
   Status check_puttable(const Key& key, Bytes value) const;

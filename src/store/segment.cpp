@@ -154,8 +154,10 @@ void Segment::scan_for_entries() {
   scan_records(records_, nonce_, [&](uint64_t offset, const RecordView& record) {
     uint16_t kind = kErasureKind;
     if (record.header.type == RecordType::value) {
+      const std::string_view name = kind_of_encoding(record.encoding);
+      if (name.empty() || name.size() > kMaxKindBytes) return;
       const auto [found, is_new] =
-          numbers.try_emplace(kind_of_encoding(record.encoding), static_cast<uint16_t>(kinds_.size()));
+          numbers.try_emplace(name, static_cast<uint16_t>(kinds_.size()));
       kind = found->second;
       if (kind == kErasureKind) return;  // More kinds than there are numbers for: nobody means that.
       if (is_new) kinds_.emplace_back(found->first);
@@ -172,6 +174,11 @@ void Segment::scan_for_entries() {
 void Segment::make_marks(size_t entry_count, size_t kind_count) {
   marks_ = std::make_unique<std::atomic<uint8_t>[]>(entry_count);
   hits_ = std::make_unique<std::atomic<uint64_t>[]>(kind_count);
+}
+
+void Segment::forget_checks() {
+  for (size_t ordinal = 0; ordinal < entry_count_; ++ordinal)
+    marks_[ordinal].fetch_and(static_cast<uint8_t>(~kChecked), std::memory_order_relaxed);
 }
 
 std::span<const IndexEntry> Segment::entries() const {

@@ -72,6 +72,10 @@ class Segment {
   const std::vector<std::string>& kinds() const { return writer_ ? writer_->kinds() : kinds_; }
   std::atomic<bool> is_touched{false};  // Some entry has kTouched.
 
+  // When its file was last looked at and what it looked like then; for DiskStore::is_unchanged().
+  std::atomic<int64_t> looked_at_ns{0}, modified_ns{-1};
+  void forget_checks();
+
   // Where its sound blocks lie and what is wrong with the others; for verify and inspect.
   struct Problem {
     std::string block;

@@ -52,7 +52,7 @@ TEST_CASE("without anything set, the defaults hold and say so") {
   CHECK(origin(*settings, "store") == "default");
   const StoreOptions options = settings->store_options();
   CHECK(options.max_bytes == kDefaultMaxBytes);
-  CHECK(options.check == CheckPolicy::every_find);
+  CHECK(options.check == CheckPolicy::first_find);
   CHECK(options.max_bytes_by_kind.empty());
 
   fake.variables["XDG_CACHE_HOME"] = "/cache";
@@ -67,7 +67,7 @@ TEST_CASE("flags win over the environment, that over the project's file, that ov
   write(project / "lmemo.toml",
         "# ours\nstore = \"cache\"\nmax_bytes = \"2GiB\"\n\n[limits]\ntokens = 4096\n");
   write(directory / "home/.config/lmemo/config.toml",
-        "max_bytes = \"1GiB\"\ncheck = \"first_find\"\nlimits.forward = \"1MB\"\n");
+        "max_bytes = \"1GiB\"\ncheck = \"every_find\"\nlimits.forward = \"1MB\"\n");
   std::filesystem::create_directories(project / "deep/er");
   FakeEnvironment fake(project / "deep/er");
   fake.variables = {{"HOME", (directory / "home").string()}};
@@ -81,7 +81,7 @@ TEST_CASE("flags win over the environment, that over the project's file, that ov
   CHECK(origin(*settings, "limits.tokens") == (project / "lmemo.toml").string() + ":6");
   const StoreOptions options = settings->store_options();
   CHECK(options.max_bytes == uint64_t{2} << 30);
-  CHECK(options.check == CheckPolicy::first_find);
+  CHECK(options.check == CheckPolicy::every_find);
   CHECK(options.max_bytes_by_kind ==
         std::map<std::string, uint64_t>{{"tokens", 4096}, {"forward", 1'000'000}});
 
@@ -135,7 +135,7 @@ TEST_CASE("mistakes in a file are named with file, line and way out") {
   CHECK(message_of("\nmax_byte = 1").find("Did you mean \"max_bytes\"?") != std::string::npos);
   CHECK(message_of("[limit]\ntokens = 1").find("lmemo.toml:2: unknown setting \"limit.tokens\"") == 0);
   CHECK(message_of("check = \"never\"") ==
-        "lmemo.toml:1: check: found \"never\"; expected one of every_find, first_find.");
+        "lmemo.toml:1: check: found \"never\"; expected one of first_find, every_find.");
   CHECK(message_of("store = 3") == "lmemo.toml:1: store: found a whole number; expected a path in quotes");
   CHECK(message_of("store = \"\"") == "lmemo.toml:1: store: found an empty text; expected a path");
   CHECK(message_of("max_bytes = -1").find("lmemo.toml:1: max_bytes: not a limit: \"-1\"") == 0);

@@ -31,7 +31,7 @@ def packages_in_dev(variable: str) -> set[str]:
 def test_dev_installs_what_the_build_looks_for() -> None:
     text = (ROOT / "CMakeLists.txt").read_text() + (ROOT / "cmake/LmemoTests.cmake").read_text()
     libraries = libraries_in(text)
-    assert {"crypto", "zstd", "doctest", "lmdb"} <= libraries
+    assert {"crypto", "xxhash", "doctest", "lmdb"} <= libraries
     wanted = {package_of()[name] for name in libraries}
     have = packages_in_dev("build_packages") | packages_in_dev("bench_packages")
     assert wanted == have - {"g++", "pkg-config"}

@@ -112,7 +112,7 @@ std::vector<CommandSpec> config_commands() {
       "LMEMO_CONFIG), these "
       "over the lmemo.toml found upward from the working directory, that over "
       "$XDG_CONFIG_HOME/lmemo/config.toml.\n"
-      "Keys of the files: store, max_bytes, check (every_find or first_find), color, and one limit per kind "
+      "Keys of the files: store, max_bytes, check (first_find or every_find), color, and one limit per kind "
       "under [limits].";
   config.subcommands = {list, get, path};
   config.default_subcommand = "list";
