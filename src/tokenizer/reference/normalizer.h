@@ -1,0 +1,23 @@
+// The first step of a tokenizer: rewrites the text (case, Unicode forms, accents, blanks) before it is cut.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "lmemo/result.h"
+
+namespace lmemo::tokenizer {
+
+class Normalizer {
+ public:
+  virtual ~Normalizer() = default;
+  virtual std::string normalize(std::string_view utf8) const = 0;
+};
+
+// null json → null pointer (no normalizer). An unknown type or option is refused by name and JSON path.
+Result<std::unique_ptr<Normalizer>> make_normalizer(const nlohmann::json& json, const std::string& where);
+
+}  // namespace lmemo::tokenizer
