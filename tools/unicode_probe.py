@@ -190,21 +190,23 @@ def grapheme_classes() -> dict[int, str]:
             classes[c] = "prepend"
         elif extends(copyright_sign + joiner, char):
             classes[c] = "pictograph"
-        elif size == 3:
+        else:
             before = tuple(extends(prepend + jamo, char) for jamo in "\u1100\u1161\u11a8")
-            behind = tuple(extends(prepend + char, jamo) for jamo in "\u1100\u1161\u11a8")
-            if any(before):
-                classes[c] = HANGUL_BY_NEIGHBOURS[before, behind]
+            if before == (True, False, False):
+                assert size == 3, "what may stand behind a longer one does not show"
+                behind = tuple(extends(prepend + char, jamo) for jamo in "\u1100\u1161\u11a8")
+                classes[c] = HANGUL_BY_WHAT_FOLLOWS[behind]
+            elif any(before):
+                classes[c] = HANGUL_BY_WHAT_PRECEDES[before]
     return classes
 
 
 # Which of L, V, T may stand before such a character, and which behind, in one cluster.
-HANGUL_BY_NEIGHBOURS = {
-    ((True, False, False), (True, True, False)): "hangul_l",
-    ((True, True, False), (False, True, True)): "hangul_v",
-    ((False, True, True), (False, False, True)): "hangul_t",
-    ((True, False, False), (False, True, True)): "hangul_lv",
-    ((True, False, False), (False, False, True)): "hangul_lvt",
+HANGUL_BY_WHAT_PRECEDES = {(True, True, False): "hangul_v", (False, True, True): "hangul_t"}
+HANGUL_BY_WHAT_FOLLOWS = {
+    (True, True, False): "hangul_l",
+    (False, True, True): "hangul_lv",
+    (False, False, True): "hangul_lvt",
 }
 
 
