@@ -5,17 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nasty_texts import nasty_texts
+from tokenizer_parts import ROOT, compare_normalizer, compare_pre_tokenizer, compare_starts
 
-tokenizers = pytest.importorskip("tokenizers")
+pytest.importorskip("tokenizers")
 
-ROOT = Path(__file__).resolve().parents[2]
 COUNT = 4000 * int(os.environ.get("LMEMO_TEST_SCALE", "100")) // 100
 
 CL100K = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -44,7 +43,7 @@ SPLIT_REGEXES = {
 }
 REPLACES = [
     ({"String": " "}, "▁"), ({"String": "''"}, '"'), ({"String": "a"}, ""), ({"String": ""}, "x"), ({"Regex": r" {2,}"}, " "),
-    ({"Regex": r"\s+"}, " "), ({"Regex": r"\p{M}*"}, "-"), ({"Regex": r"(\p{L})\1?"} if False else {"Regex": r"[\p{P}\p{S}]"}, " $1 "),
+    ({"Regex": r"\s+"}, " "), ({"Regex": r"\p{M}*"}, "-"), ({"Regex": r"[\p{P}\p{S}]"}, " $1 "),
     ({"Regex": r"\n"}, "\r\n"), ({"Regex": r"^\s+|\s+$"}, ""), ({"Regex": r"(?<!\n)\n(?!\n)"}, " "),
 ]  # fmt: skip
 BEHAVIORS = ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
@@ -109,51 +108,10 @@ def shared_vocabularies() -> list[Path]:
     return sorted(folder.glob("*/tokenizer.json.gz"))
 
 
-def probe_path() -> Path:
-    if given := os.environ.get("LMEMO_SPLIT_PROBE"):
-        return Path(given)
-    found = sorted(ROOT.glob("build/*/tests/programs/split_probe"), key=lambda path: path.stat().st_mtime)
-    if not found:
-        pytest.skip("split_probe is not built: ./dev build")
-    return found[-1]
-
-
-def ask(questions: list[dict[str, Any]]) -> list[Any]:
-    lines = "".join(json.dumps(question) + "\n" for question in questions)
-    answered = subprocess.run([probe_path()], input=lines, capture_output=True, text=True, check=True, encoding="utf-8")
-    return [json.loads(line) for line in answered.stdout.split("\n") if line]
-
-
-def huggingface(normalizer: Any, pre_tokenizer: Any) -> Any:
-    model = {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"}
-    return tokenizers.Tokenizer.from_str(
-        json.dumps({"version": "1.0", "added_tokens": [], "normalizer": normalizer, "pre_tokenizer": pre_tokenizer, "model": model})
-    )
-
-
-def compare_normalizer(part: dict[str, Any], texts: list[str]) -> None:
-    made, *ours = ask([{"normalizer": part}, *({"normalize": text} for text in texts)])
-    assert made == "ok"
-    theirs = huggingface(part, None).normalizer
-    different = [(text, want, got) for text, got in zip(texts, ours, strict=True) if (want := theirs.normalize_str(text)) != got]
-    assert not different, f"{len(different)} of {len(texts)} differ; (text, HuggingFace, lmemo): {different[:5]}"
-
-
-def compare_pre_tokenizer(part: dict[str, Any], texts: list[str]) -> None:
-    made, *ours = ask([{"pre_tokenizer": part}, *({"split": text} for text in texts)])
-    assert made == "ok"
-    theirs = huggingface(None, part).pre_tokenizer
-    different = []
-    for text, got in zip(texts, ours, strict=True):
-        want = [piece for piece, _ in theirs.pre_tokenize_str(text)]
-        if want != got:
-            different.append((text, want, got))
-    assert not different, f"{len(different)} of {len(texts)} differ; (text, HuggingFace, lmemo): {different[:5]}"
-
-
 @pytest.mark.parametrize("name", simple_normalizers())
 def test_a_normalizer_agrees(name: str) -> None:
     compare_normalizer(simple_normalizers()[name], nasty_texts(COUNT))
+    compare_starts(simple_normalizers()[name], nasty_texts(COUNT // 4, seed=4))
 
 
 @pytest.mark.parametrize("name", simple_pre_tokenizers())
@@ -167,5 +125,6 @@ def test_the_parts_of_a_real_vocabulary_agree(path: Path) -> None:
         parts = json.load(file)
     if parts.get("normalizer"):
         compare_normalizer(parts["normalizer"], nasty_texts(COUNT, seed=2))
+        compare_starts(parts["normalizer"], nasty_texts(COUNT // 4, seed=4))
     if parts.get("pre_tokenizer"):
         compare_pre_tokenizer(parts["pre_tokenizer"], nasty_texts(COUNT, seed=3))

@@ -22,6 +22,15 @@ class NormalizerSequence : public Normalizer {
     return text;
   }
 
+  bool drops_start(std::string_view utf8) const override {
+    std::string text(utf8);
+    for (const auto& part : parts_) {
+      if (part->drops_start(text)) return true;
+      text = part->normalize(text);
+    }
+    return false;
+  }
+
  private:
   std::vector<std::unique_ptr<Normalizer>> parts_;
 };

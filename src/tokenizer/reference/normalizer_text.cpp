@@ -6,12 +6,15 @@
 #include "tokenizer/unicode/mappings.h"
 #include "tokenizer/unicode/properties.h"
 
-#include <algorithm>
-#include <optional>
 #include <utility>
+#include <vector>
 
 namespace lmemo::tokenizer {
 namespace {
+
+bool begins_with(std::string_view utf8, CharacterFlag flag) {
+  return !utf8.empty() && has_flag(code_points_of(utf8.substr(0, utf8_length(utf8)))[0], flag);
+}
 
 class UnicodeForm : public Normalizer {
  public:
@@ -47,6 +50,7 @@ class Strip : public Normalizer {
       while (end > begin && has_flag(text[end - 1], kSpace)) --end;
     return utf8_of(std::u32string_view(text).substr(begin, end - begin));
   }
+  bool drops_start(std::string_view utf8) const override { return strips_left_ && begins_with(utf8, kSpace); }
 
  private:
   const bool strips_left_, strips_right_;
@@ -59,6 +63,7 @@ class StripAccents : public Normalizer {
     std::erase_if(text, [](char32_t c) { return has_flag(c, kAccent); });
     return utf8_of(text);
   }
+  bool drops_start(std::string_view utf8) const override { return begins_with(utf8, kAccent); }
 };
 
 class Nmt : public Normalizer {
@@ -70,6 +75,7 @@ class Nmt : public Normalizer {
       if (has_flag(c, kNmtBlank)) c = U' ';
     return utf8_of(text);
   }
+  bool drops_start(std::string_view utf8) const override { return begins_with(utf8, kNmtRemoved); }
 };
 
 class Replace : public Normalizer {
@@ -89,6 +95,13 @@ class Replace : public Normalizer {
     }
     out.append(text, end);
     return utf8_of(out);
+  }
+  bool drops_start(std::string_view utf8) const override {
+    if (utf8.empty()) return false;
+    // HuggingFace lets the content stand where the last replaced character stood.
+    const size_t kept = content_.empty() ? 0 : 1;
+    const std::vector<Match> matches = pattern_.find_all(code_points_of(utf8));
+    return !matches.empty() && matches[0].begin == 0 && matches[0].end > kept;
   }
 
  private:
@@ -121,23 +134,32 @@ class BertNormalizer : public Normalizer {
  public:
   explicit BertNormalizer(BertOptions options) : options_(options) {}
 
-  std::string normalize(std::string_view utf8) const override {
+  std::string normalize(std::string_view utf8) const override { return normalized(utf8).first; }
+  bool drops_start(std::string_view utf8) const override { return normalized(utf8).second; }
+
+ private:
+  // And whether its start was dropped.
+  std::pair<std::string, bool> normalized(std::string_view utf8) const {
     std::u32string text = code_points_of(utf8);
+    bool drops = false;
+    const auto drop = [&](CharacterFlag flag) {
+      drops = drops || (!text.empty() && has_flag(text[0], flag));
+      std::erase_if(text, [&](char32_t c) { return has_flag(c, flag); });
+    };
     if (options_.cleans_text) {
-      std::erase_if(text, [](char32_t c) { return has_flag(c, kBertRemoved); });
+      drop(kBertRemoved);
       for (char32_t& c : text)
         if (has_flag(c, kBertBlank)) c = U' ';
     }
     if (options_.sets_chinese_apart) text = with_chinese_apart(text);
     if (options_.strips_accents) {
       text = decomposed(text, false);
-      std::erase_if(text, [](char32_t c) { return has_flag(c, kBertAccent); });
+      drop(kBertAccent);
     }
     if (options_.lowers_case) text = lowercased(text);
-    return utf8_of(text);
+    return {utf8_of(text), drops};
   }
 
- private:
   static std::u32string with_chinese_apart(std::u32string_view text) {
     std::u32string out;
     for (const char32_t c : text) {

@@ -39,12 +39,29 @@ constexpr std::pair<std::string_view, MadePreTokenizer (*)(PartOptions&)> kMaker
     {"FixedLength", make_fixed_length},
 };
 
+// Whether a Metaspace with "first" follows a part that inserts characters: HuggingFace may then see several starts of
+// the text, which `starts_text` cannot say. No real tokenizer does that.
+bool sees_inserted_start(const nlohmann::json& parts, bool& has_inserted) {
+  for (const nlohmann::json& part : parts) {
+    const std::string type = part.is_object() ? part.value("type", nlohmann::json()).dump() : "";
+    if (type == "\"Sequence\"" && part.contains("pretokenizers"))
+      if (sees_inserted_start(part["pretokenizers"], has_inserted)) return true;
+    if (type == "\"Metaspace\"" && has_inserted && part.value("prepend_scheme", nlohmann::json()) == "first")
+      return true;
+    has_inserted = has_inserted || type == "\"Metaspace\"" || type == "\"ByteLevel\"";
+  }
+  return false;
+}
+
 MadePreTokenizer make(const nlohmann::json& json, const std::string& where, int depth);
 
 MadePreTokenizer make_sequence(PartOptions& fields, int depth) {
   const nlohmann::json* list = fields.find("pretokenizers");
   if (list == nullptr || !list->is_array()) return fields.refuse("'pretokenizers' is not a list");
   LMEMO_TRY(fields.refuse_others());
+  bool has_inserted = false;
+  if (depth == 0 && sees_inserted_start(*list, has_inserted))
+    return fields.refuse("a Metaspace with 'first' behind a part that inserts characters is not supported");
   std::vector<std::unique_ptr<PreTokenizer>> parts;
   for (size_t at = 0; at < list->size(); ++at) {
     const std::string where = fields.where_is("pretokenizers") + "[" + std::to_string(at) + "]";

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_set>
 #include <utility>
 
 namespace lmemo::tokenizer {
@@ -29,9 +30,26 @@ class Matcher {
     size_t limit;
   };
 
+  // Patterns like (a{1,2})+b try exponentially many ways. A step and a place decide everything that follows, so what
+  // failed once fails again: after more tries than a sane pattern needs, they are remembered.
+  class FailedStates {
+   public:
+    explicit FailedStates(size_t text_length) : tries_left_(100'000 + 64 * text_length) {}
+
+    bool knows(uint32_t step, size_t at) {
+      if (tries_left_ > 0) return --tries_left_, false;
+      return !states_.insert(uint64_t{step} << 40 | at).second;
+    }
+
+   private:
+    size_t tries_left_;
+    std::unordered_set<uint64_t> states_;
+  };
+
   // Recurses only into atomic and look-around parts, as deep as the pattern nests them.
   std::optional<size_t> run(uint32_t first_step, size_t begin) {
     const size_t bottom = choices_.size();
+    FailedStates failed(text_.size());
     uint32_t step = first_step;
     size_t at = begin;
     while (true) {
@@ -41,7 +59,9 @@ class Matcher {
         return at;
       }
       if (advance(now, step, at)) continue;
-      if (!next_choice(bottom, step, at)) return std::nullopt;
+      do {
+        if (!next_choice(bottom, step, at)) return std::nullopt;
+      } while (failed.knows(step, at));
     }
   }
 

@@ -4,6 +4,7 @@
 //   {"pre_tokenizer": {…}}                    likewise
 //   {"normalize": "text"}                     the normalised text
 //   {"split": "text", "starts_text": true}    its pieces, after pre-tokenizing only
+//   {"encode": "text"}                        its pieces, normalised and pre-tokenized
 //   {"property": [from, to]}                  of these code points: [category, class, grapheme, regex script, script, flags]
 #include "tokenizer/reference/normalizer.h"
 #include "tokenizer/reference/pre_tokenizer.h"
@@ -48,8 +49,7 @@ class Probe {
     }
     if (question.contains("property"))
       return properties_between(question["property"][0], question["property"][1]);
-    std::vector<Piece> pieces = {
-        {question.at("split").get<std::string>(), question.value("starts_text", true)}};
+    std::vector<Piece> pieces = {first_piece(question)};
     if (pre_tokenizer_) pre_tokenizer_->split(pieces);
     json texts = json::array();
     for (const Piece& piece : pieces) texts.push_back(piece.text);
@@ -57,6 +57,14 @@ class Probe {
   }
 
  private:
+  Piece first_piece(const json& question) const {
+    if (question.contains("split"))
+      return {question["split"].get<std::string>(), question.value("starts_text", true)};
+    const auto text = question.at("encode").get<std::string>();
+    if (!normalizer_) return {text, true};
+    return {normalizer_->normalize(text), !normalizer_->drops_start(text)};
+  }
+
   std::unique_ptr<Normalizer> normalizer_;
   std::unique_ptr<PreTokenizer> pre_tokenizer_;
 };
@@ -68,5 +76,5 @@ int main() {
   std::ios::sync_with_stdio(false);
   lmemo::tokenizer::Probe probe;
   for (std::string line; std::getline(std::cin, line);)
-    std::cout << probe.answer(nlohmann::json::parse(line)).dump() << std::endl;
+    std::cout << probe.answer(nlohmann::json::parse(line)).dump() << "\n";
 }
