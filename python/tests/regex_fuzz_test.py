@@ -29,7 +29,7 @@ def random_pattern(rng: random.Random, depth: int = 0) -> str:
         kind = rng.random()
         if kind < 0.1:
             return rng.choice(ASSERTIONS)
-        if kind < 0.3 and depth < 2:
+        if kind < 0.3 and depth < 3:
             return rng.choice(["(", "(?:", "(?:", "(?>"]) + random_pattern(rng, depth + 1) + ")" + rng.choice(REPEATS)
         if kind < 0.35:
             return rng.choice(["(?i:'s|'ll|k)", "(?i:[a-k])", "(?i:ab)"]) + rng.choice(REPEATS)

@@ -125,8 +125,8 @@ class Compiler {
       greedy.greed = Greed::greedy;
       return add_part(Op::atomic, greedy, false);
     }
-    if (node.max == RegexNode::kUnlimited && may_be_empty(body))
-      return refused("an endless repeat of what may be empty");
+    // Oniguruma leaves a loop after an empty round, sometimes.
+    if (node.max > 1 && may_be_empty(body)) return refused("a repeat of what may be empty");
     for (uint32_t count = 0; count < node.min; ++count) LMEMO_TRY(add(body));
     if (node.max == RegexNode::kUnlimited) {
       const uint32_t fork = here();
