@@ -35,6 +35,8 @@ def split_regex(regex: str) -> dict[str, Any]:
 def class_regexes() -> dict[str, str]:
     """Enough classes to tell all categories and all scripts apart: by the bits of their numbers."""
     regexes = {"space": r"\s+", "word": r"\w+", "L": r"\p{L}+", "N": r"\p{N}+", "M": r"\p{M}+", "P": r"\p{P}+", "S": r"\p{S}+", "Z": r"\p{Z}+"}
+    # Oniguruma has two tables of \w, one for use inside brackets.
+    regexes |= {"bracketed-word": r"[\w]+", "bracketed-no-word": r"[\W]+", "no-word": r"\W+", "bracketed-digit": r"[\d]+", "bracketed-space": r"[\S]+"}
     for kind, names in (("category", CATEGORIES), ("script", SCRIPTS)):
         for bit in range(5):
             chosen = [name for number, name in enumerate(names, 1) if number >> bit & 1]

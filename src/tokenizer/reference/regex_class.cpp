@@ -64,7 +64,18 @@ Result<ClassItem> class_item(RegexScanner& scan, bool is_caseless, int depth) {
     LMEMO_ASSIGN(CodePointSet inner, bracket(scan, is_caseless, depth + 1));
     return ClassItem{std::move(inner), 0};
   }
-  if (c == U'\\') return parse_escape(scan);
+  if (c == U'\\') {
+    const char32_t letter = scan.peek(1);
+    LMEMO_ASSIGN(ClassItem item, parse_escape(scan));
+    // Oniguruma has two tables of \w for Latin-1: ² ³ ¹ ¼ ½ ¾ are words, but not inside brackets.
+    if (letter == U'w' || letter == U'W') {
+      const bool is_word = letter == U'w';
+      if (is_word) item.set->negate();
+      for (const char32_t number : {0xB2, 0xB3, 0xB9, 0xBC, 0xBD, 0xBE}) item.set->add(number);
+      if (is_word) item.set->negate();
+    }
+    return item;
+  }
   scan.skip(1);
   return ClassItem{std::nullopt, c};
 }
