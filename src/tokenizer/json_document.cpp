@@ -143,12 +143,12 @@ double serde_number(std::string_view digits) {
 
 Result<Json> parse_json(std::string_view text) {
   if (text.size() > kMaxJsonBytes)
-    return Error{ErrorCode::invalid_argument, "tokenizer.json: " + std::to_string(text.size()) +
+    return Error{ErrorCode::incompatible, "tokenizer.json: " + std::to_string(text.size()) +
                                                   " bytes; expected at most " +
                                                   std::to_string(kMaxJsonBytes)};
   Builder builder;
   if (!Json::sax_parse(text.begin(), text.end(), &builder))
-    return Error{ErrorCode::invalid_argument, "tokenizer.json: " + builder.problem};
+    return Error{ErrorCode::incompatible, "tokenizer.json: " + builder.problem};
   return std::move(builder.root);
 }
 

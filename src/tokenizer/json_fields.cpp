@@ -16,7 +16,7 @@ Error wrong_type(const std::string& where, const std::string& expected, const Js
 }  // namespace
 
 Error refusal(const std::string& where, const std::string& what) {
-  return {ErrorCode::invalid_argument, "tokenizer.json, " + where + ": " + what};
+  return {ErrorCode::incompatible, "tokenizer.json, " + where + ": " + what};
 }
 
 std::string shown(std::string_view text) {

@@ -26,29 +26,6 @@ const Json& part_of(const Json& file, const char* name) {
   return found == file.end() ? kNull : *found;
 }
 
-bool mentions(const Json& json, const char* key, const std::vector<std::string>& values) {
-  if (json.is_object()) {
-    const auto found = json.find(key);
-    if (found != json.end() && std::find(values.begin(), values.end(), *found) != values.end()) return true;
-  }
-  if (json.is_structured())
-    for (const Json& child : json)
-      if (mentions(child, key, values)) return true;
-  return false;
-}
-
-// Metaspace with prepend_scheme "first" asks whether a piece comes from the very start of the input. HuggingFace
-// answers from its alignments, so a normalizer that drops the first character makes it a no; we keep no alignments.
-Status expect_start_is_known(const Json& file) {
-  if (!mentions(part_of(file, "pre_tokenizer"), "prepend_scheme", {"first"})) return {};
-  if (mentions(part_of(file, "normalizer"), "type",
-               {"Strip", "StripAccents", "BertNormalizer", "Precompiled", "Replace", "Nmt"}))
-    return refusal("pre_tokenizer",
-                   "Metaspace with prepend_scheme \"first\" behind a normalizer that may drop "
-                   "characters is not implemented");
-  return {};
-}
-
 Digest identity_of(const Json& file) {
   Sha256 hash;
   hash.update(bytes_of(kRules));
@@ -58,11 +35,12 @@ Digest identity_of(const Json& file) {
 
 Result<Parts> parts_of(const Json& file) {
   LMEMO_ASSIGN(const Fields fields, Fields::of(file, "top level"));
+  LMEMO_TRY(fields.expect_only({"version", "truncation", "padding", "added_tokens", "normalizer",
+                                "pre_tokenizer", "post_processor", "decoder", "model"}));
   LMEMO_ASSIGN(const std::optional<std::string> version, fields.optional_text("version"));
   if (version.value_or("1.0") != "1.0")
     return refusal("version", "expected \"1.0\", found " + shown(*version));
   LMEMO_TRY(fields.get("model"));
-  LMEMO_TRY(expect_start_is_known(file));
 
   Parts parts;
   LMEMO_ASSIGN(parts.normalizer, make_normalizer(part_of(file, "normalizer"), "normalizer"));

@@ -39,38 +39,28 @@ size_t end_of_first_space(std::string_view text) {
 
 }  // namespace
 
-void AddedTokens::Matcher::add(std::string_view pattern, uint32_t id) {
-  // Of two equal patterns the first one is found.
-  pattern_at.try_emplace(trie.add(pattern), static_cast<uint32_t>(ids.size()));
-  ids.push_back(id);
+bool AddedTokens::Matcher::add(std::string_view pattern, uint32_t id) {
+  return id_at.try_emplace(trie.add(pattern), id).second;
 }
 
 Result<AddedTokens> AddedTokens::make(const std::vector<AddedToken>& tokens, const Model& model,
                                       const Normalizer* normalizer, const std::string& where) {
   AddedTokens added;
-  std::vector<AddedToken> specials, others;
-  const auto vocab_size = static_cast<uint32_t>(model.vocab_size());
-  std::optional<uint32_t> max_id;
+  uint64_t next_id = model.vocab_size();
   for (const AddedToken& token : tokens) {
     if (token.content.empty()) continue;
-    if (token.is_special && added.special_.try_emplace(token.content, true).second) specials.push_back(token);
-
+    if (token.is_special) added.special_.try_emplace(token.content, true);
     std::optional<uint32_t> id = added.id_of(token.content);
-    if (id && added.tokens_.at(*id) == token) continue;
     if (!id) id = model.id_of(token.content);
     if (!id) {
-      if (max_id && *max_id == std::numeric_limits<uint32_t>::max()) return refusal(where, "no id is free");
-      id = max_id && (*max_id >= vocab_size || vocab_size == 0) ? *max_id + 1 : vocab_size;
+      if (next_id > std::numeric_limits<uint32_t>::max()) return refusal(where, "no id is free");
+      id = static_cast<uint32_t>(next_id++);  // Also if the model's ids have gaps, and this is one of them.
     }
-    max_id = std::max(max_id.value_or(0), *id);
     added.ids_.insert_or_assign(token.content, *id);
     added.tokens_.insert_or_assign(*id, token);
-    if (!added.special_.contains(token.content)) others.push_back(token);
   }
 
-  specials.insert(specials.end(), others.begin(), others.end());
-  for (const AddedToken& token : specials) {
-    const uint32_t id = added.ids_.find(token.content)->second;
+  for (const auto& [id, token] : added.tokens_) {
     if (!token.is_normalized) {
       added.raw_.add(token.content, id);
       continue;
@@ -79,7 +69,10 @@ Result<AddedTokens> AddedTokens::make(const std::vector<AddedToken>& tokens, con
     if (pattern.empty())
       return refusal(where,
                      shown(token.content) + " is nothing once normalized, and would be found everywhere");
-    added.normalized_.add(pattern, id);
+    if (!added.normalized_.add(pattern, id))
+      return refusal(where, shown(token.content) +
+                                " and another token are the same once normalized, and "
+                                "HuggingFace chooses between them at random");
   }
   return added;
 }
@@ -100,26 +93,25 @@ Result<std::vector<Segment>> AddedTokens::split(std::string_view text, const Mat
   std::vector<Segment> segments;
   size_t covered = 0;
   for (size_t at = 0; at < text.size();) {
-    std::optional<uint32_t> pattern;
+    std::optional<uint32_t> id;
     size_t match_end = at;
     std::optional<uint32_t> node = ByteTrie::kRoot;
     for (size_t end = at + 1; end <= text.size(); ++end) {
       node = matcher.trie.step(*node, text[end - 1]);
       if (!node) break;
-      if (const auto found = matcher.pattern_at.find(*node); found != matcher.pattern_at.end()) {
-        pattern = found->second;
+      if (const auto found = matcher.id_at.find(*node); found != matcher.id_at.end()) {
+        id = found->second;
         match_end = end;
       }
     }
-    if (!pattern) {
+    if (!id) {
       ++at;
       continue;
     }
     size_t start = at, end = match_end;
     at = match_end;  // Also if the match does not count in the end.
 
-    const uint32_t id = matcher.ids[*pattern];
-    const AddedToken& token = tokens_.at(id);
+    const AddedToken& token = tokens_.at(*id);
     if (token.is_single_word && (ends_with_word(text.substr(0, start)) || starts_with_word(text.substr(end))))
       continue;
     if (token.strips_left) start = std::max(start_of_last_space(text.substr(0, start)), covered);

@@ -41,7 +41,8 @@ struct Segment {
 class AddedTokens {
  public:
   // Gives the tokens their ids, in this order, as HuggingFace does: that of the model's token of the same name, else
-  // the next free one. The ids in the file do not count. The normalizer may be null.
+  // the next free one. The ids in the file do not count; what is said last about an id does. The normalizer may be
+  // null.
   static Result<AddedTokens> make(const std::vector<AddedToken>& tokens, const Model& model,
                                   const Normalizer* normalizer, const std::string& where);
 
@@ -52,7 +53,6 @@ class AddedTokens {
     return split(text, normalized_);
   }
 
-  bool has_normalized() const { return !normalized_.ids.empty(); }
   std::optional<uint32_t> id_of(std::string_view token) const;
   std::optional<std::string_view> token_of(uint32_t id) const;
   bool is_special(std::string_view token) const { return special_.contains(token); }
@@ -61,16 +61,15 @@ class AddedTokens {
  private:
   struct Matcher {
     ByteTrie trie;
-    std::unordered_map<uint32_t, uint32_t> pattern_at;  // By node.
-    std::vector<uint32_t> ids;                          // By pattern.
+    std::unordered_map<uint32_t, uint32_t> id_at;  // By the node where the pattern ends.
 
-    void add(std::string_view pattern, uint32_t id);
+    bool add(std::string_view pattern, uint32_t id);  // False if that pattern is already there.
   };
 
   Result<std::vector<Segment>> split(std::string_view text, const Matcher& matcher) const;
 
   TextMap<uint32_t> ids_;
-  std::unordered_map<uint32_t, AddedToken> tokens_;  // What was said last about an id counts.
+  std::unordered_map<uint32_t, AddedToken> tokens_;
   TextMap<bool> special_;
   Matcher raw_;
   Matcher normalized_;

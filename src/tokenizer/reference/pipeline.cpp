@@ -43,11 +43,15 @@ Result<std::vector<ReferenceTokenizer::Stretch>> ReferenceTokenizer::stretches_o
       continue;
     }
     std::string normalized(text.substr(segment.start, segment.end - segment.start));
-    if (parts_.normalizer) normalized = parts_.normalizer->normalize(normalized);
+    bool is_start = segment.start == 0;
+    if (parts_.normalizer) {
+      is_start = is_start && !parts_.normalizer->drops_start(normalized);
+      normalized = parts_.normalizer->normalize(normalized);
+    }
     LMEMO_ASSIGN(const std::vector<Segment> parts, parts_.added_tokens.split_normalized(normalized));
     for (const Segment& part : parts) {
       if (part.start == part.end) continue;
-      const bool starts_text = segment.start == 0 && part.start == 0;
+      const bool starts_text = is_start && part.start == 0;
       stretches.push_back({{normalized.substr(part.start, part.end - part.start), starts_text}, part.id});
     }
   }
