@@ -42,6 +42,7 @@ from lmemo._core import (
 from lmemo._core import version as __version__
 from lmemo._errors import Busy, Corruption, Error, Incompatible, InvalidArgument, IoError, NoSpace
 from lmemo._types import FieldValue
+from lmemo.tokenizer import TokenBatch, Tokenizer
 
 __all__ = [
     "Busy",
@@ -71,6 +72,8 @@ __all__ = [
     "Store",
     "StoreBase",
     "StoreStats",
+    "TokenBatch",
+    "Tokenizer",
     "VerifyReport",
     "__version__",
     "inspect_file",

@@ -7,6 +7,8 @@ import pathlib
 from typing import Any, ClassVar, Literal
 
 from lmemo._types import BytesLike, FieldInput, FieldValue
+import numpy
+from numpy.typing import NDArray
 from typing_extensions import Buffer, Self
 
 
@@ -789,6 +791,35 @@ class MemoryStore(StoreBase):
 
 def flush_all() -> None:
     """Publishes what was put into any open store."""
+
+class NativeTokenizer:
+    """The compiled engine behind lmemo.Tokenizer."""
+
+    @staticmethod
+    def from_json(json: str | bytes) -> NativeTokenizer:
+        """Builds the tokenizer that the text of a tokenizer.json describes."""
+
+    def encode(self, text: str | bytes, add_special_tokens: bool) -> NDArray[numpy.uint32]: ...
+
+    def encode_batch(self, texts: Iterable[str | bytes], add_special_tokens: bool, threads: int) -> tuple[NDArray[numpy.uint32], NDArray[numpy.uint64]]:
+        """
+        All ids in one array, and where each text starts in it. `threads` 0 is one per core.
+        """
+
+    def decode(self, ids: Iterable[int], skip_special_tokens: bool) -> str: ...
+
+    def token_to_id(self, token: str) -> int | None: ...
+
+    def id_to_token(self, id: int) -> str | None: ...
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    @property
+    def fingerprint(self) -> str: ...
+
+    @property
+    def engine(self) -> str: ...
 
 def run_command_line(arguments: Iterable[str], package: str | os.PathLike[str]) -> int:
     """

@@ -20,5 +20,6 @@ NB_MODULE(_core, m) {
   init_reports(m);
   init_inspection(m);
   init_stores(m);
+  init_tokenizers(m);
   init_command_line(m);
 }

@@ -1,0 +1,130 @@
+#include "tokenizer/reference/added_tokens.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "tokenizer/json_fields.h"
+#include "tokenizer/reference/utf8_chars.h"
+#include "tokenizer/unicode/properties.h"
+
+namespace lmemo::tokenizer {
+namespace {
+
+// The words and spaces of Rust's regex crate.
+bool is_word(uint32_t character) { return has_flag(character, kWord); }
+bool is_space(uint32_t character) { return has_flag(character, kWordSpace); }
+
+bool ends_with_word(std::string_view text) {
+  return !text.empty() && is_word(char_at(text, text.size() - char_bytes_before(text, text.size())));
+}
+
+bool starts_with_word(std::string_view text) { return !text.empty() && is_word(char_at(text, 0)); }
+
+// Where the white space at the end of the text begins.
+size_t start_of_last_space(std::string_view text) {
+  size_t start = text.size();
+  while (start > 0) {
+    const size_t byte_count = char_bytes_before(text, start);
+    if (!is_space(char_at(text, start - byte_count))) break;
+    start -= byte_count;
+  }
+  return start;
+}
+
+size_t end_of_first_space(std::string_view text) {
+  size_t end = 0;
+  while (end < text.size() && is_space(char_at(text, end))) end += char_bytes(text, end);
+  return end;
+}
+
+}  // namespace
+
+bool AddedTokens::Matcher::add(std::string_view pattern, uint32_t id) {
+  return id_at.try_emplace(trie.add(pattern), id).second;
+}
+
+Result<AddedTokens> AddedTokens::make(const std::vector<AddedToken>& tokens, const Model& model,
+                                      const Normalizer* normalizer, const std::string& where) {
+  AddedTokens added;
+  uint64_t next_id = model.vocab_size();
+  for (const AddedToken& token : tokens) {
+    if (token.content.empty()) continue;
+    if (token.is_special) added.special_.try_emplace(token.content, true);
+    std::optional<uint32_t> id = added.id_of(token.content);
+    if (!id) id = model.id_of(token.content);
+    if (!id) {
+      if (next_id > std::numeric_limits<uint32_t>::max()) return refusal(where, "no id is free");
+      id = static_cast<uint32_t>(next_id++);  // Also if the model's ids have gaps, and this is one of them.
+    }
+    added.ids_.insert_or_assign(token.content, *id);
+    added.tokens_.insert_or_assign(*id, token);
+  }
+
+  for (const auto& [id, token] : added.tokens_) {
+    if (!token.is_normalized) {
+      added.raw_.add(token.content, id);
+      continue;
+    }
+    const std::string pattern = normalizer ? normalizer->normalize(token.content) : token.content;
+    if (pattern.empty())
+      return refusal(where,
+                     shown(token.content) + " is nothing once normalized, and would be found everywhere");
+    if (!added.normalized_.add(pattern, id))
+      return refusal(where, shown(token.content) +
+                                " and another token are the same once normalized, and "
+                                "HuggingFace chooses between them at random");
+  }
+  return added;
+}
+
+std::optional<uint32_t> AddedTokens::id_of(std::string_view token) const {
+  const auto found = ids_.find(token);
+  if (found == ids_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<std::string_view> AddedTokens::token_of(uint32_t id) const {
+  const auto found = tokens_.find(id);
+  if (found == tokens_.end()) return std::nullopt;
+  return found->second.content;
+}
+
+Result<std::vector<Segment>> AddedTokens::split(std::string_view text, const Matcher& matcher) const {
+  std::vector<Segment> segments;
+  size_t covered = 0;
+  for (size_t at = 0; at < text.size();) {
+    std::optional<uint32_t> id;
+    size_t match_end = at;
+    std::optional<uint32_t> node = ByteTrie::kRoot;
+    for (size_t end = at + 1; end <= text.size(); ++end) {
+      node = matcher.trie.step(*node, text[end - 1]);
+      if (!node) break;
+      if (const auto found = matcher.id_at.find(*node); found != matcher.id_at.end()) {
+        id = found->second;
+        match_end = end;
+      }
+    }
+    if (!id) {
+      ++at;
+      continue;
+    }
+    size_t start = at, end = match_end;
+    at = match_end;  // Also if the match does not count in the end.
+
+    const AddedToken& token = tokens_.at(*id);
+    if (token.is_single_word && (ends_with_word(text.substr(0, start)) || starts_with_word(text.substr(end))))
+      continue;
+    if (token.strips_left) start = std::max(start_of_last_space(text.substr(0, start)), covered);
+    if (token.strips_right) end += end_of_first_space(text.substr(end));
+    if (start > end)  // White space as a token behind one that took it along. HuggingFace panics.
+      return Error{ErrorCode::invalid_argument, "the added token " + shown(token.content) + " at byte " +
+                                                    std::to_string(end) + " was taken by the one before"};
+    if (covered < start) segments.push_back({covered, start, std::nullopt});
+    segments.push_back({start, end, id});
+    covered = end;
+  }
+  if (covered != text.size()) segments.push_back({covered, text.size(), std::nullopt});
+  return segments;
+}
+
+}  // namespace lmemo::tokenizer

@@ -1,0 +1,78 @@
+// Tokens that are looked for in the text itself, before the normalizer or behind it, and never cut.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "lmemo/result.h"
+#include "tokenizer/reference/byte_trie.h"
+#include "tokenizer/reference/model.h"
+#include "tokenizer/reference/normalizer.h"
+#include "tokenizer/reference/vocabulary.h"
+
+namespace lmemo::tokenizer {
+
+struct AddedToken {
+  std::string content;
+  bool is_single_word = false;  // Only where no word character touches it.
+  bool strips_left = false;     // Takes the white space before it along.
+  bool strips_right = false;
+  bool is_normalized = false;  // Looked for in normalized text.
+  bool is_special = false;     // Left out of decoded text.
+
+  bool operator==(const AddedToken&) const = default;
+};
+
+Result<std::vector<AddedToken>> added_tokens_in(const nlohmann::json& json, const std::string& where);
+
+// A stretch of a text: an added token, or what lies between.
+struct Segment {
+  size_t start;
+  size_t end;
+  std::optional<uint32_t> id;
+};
+
+class AddedTokens {
+ public:
+  // Gives the tokens their ids, in this order, as HuggingFace does: that of the model's token of the same name, else
+  // the next free one. The ids in the file do not count; what is said last about an id does. The normalizer may be
+  // null.
+  static Result<AddedTokens> make(const std::vector<AddedToken>& tokens, const Model& model,
+                                  const Normalizer* normalizer, const std::string& where);
+
+  // Leftmost first, of those the longest. The segments are in order, and cover the text. Both ends of one may be the
+  // same, and one may start before the last has ended, where HuggingFace gives such.
+  Result<std::vector<Segment>> split_raw(std::string_view text) const { return split(text, raw_); }
+  Result<std::vector<Segment>> split_normalized(std::string_view text) const {
+    return split(text, normalized_);
+  }
+
+  std::optional<uint32_t> id_of(std::string_view token) const;
+  std::optional<std::string_view> token_of(uint32_t id) const;
+  bool is_special(std::string_view token) const { return special_.contains(token); }
+  const TextMap<uint32_t>& ids() const { return ids_; }
+
+ private:
+  struct Matcher {
+    ByteTrie trie;
+    std::unordered_map<uint32_t, uint32_t> id_at;  // By the node where the pattern ends.
+
+    bool add(std::string_view pattern, uint32_t id);  // False if that pattern is already there.
+  };
+
+  Result<std::vector<Segment>> split(std::string_view text, const Matcher& matcher) const;
+
+  TextMap<uint32_t> ids_;
+  std::unordered_map<uint32_t, AddedToken> tokens_;
+  TextMap<bool> special_;
+  Matcher raw_;
+  Matcher normalized_;
+};
+
+}  // namespace lmemo::tokenizer

@@ -1,0 +1,63 @@
+// Byte pair encoding: characters, joined pair by pair in the order of the merge list.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "tokenizer/reference/model.h"
+#include "tokenizer/reference/vocabulary.h"
+
+namespace lmemo::tokenizer {
+
+struct BpeOptions {
+  std::optional<std::string> unk_token;
+  std::string continuing_subword_prefix;  // Put before every character but the first.
+  std::string end_of_word_suffix;         // Put behind the last character.
+  bool fuse_unk = false;
+  bool byte_fallback = false;
+  bool ignore_merges = false;  // A whole piece that is a token wins, also if no merges lead to it.
+};
+
+class Bpe final : public Model {
+ public:
+  // `merges` in order of priority. Refuses a merge whose parts or whose result are no tokens.
+  static Result<std::unique_ptr<Model>> make(Vocabulary vocabulary,
+                                             const std::vector<std::pair<std::string, std::string>>& merges,
+                                             BpeOptions options, const std::string& where);
+
+  Status tokenize(std::string_view piece, std::vector<uint32_t>& ids) const override;
+  std::optional<uint32_t> id_of(std::string_view token) const override { return vocabulary_.id_of(token); }
+  std::optional<std::string_view> token_of(uint32_t id) const override { return vocabulary_.token_of(id); }
+  size_t vocab_size() const override { return vocabulary_.size(); }
+
+ private:
+  struct Merge {
+    uint32_t rank;
+    uint32_t id;
+  };
+  // A part of the piece that is one token so far. Parts form a list; one that was merged away has no bytes.
+  struct Symbol {
+    uint32_t id;
+    size_t byte_count;
+    size_t previous;
+    size_t next;
+  };
+
+  Bpe(Vocabulary vocabulary, BpeOptions options)
+      : vocabulary_(std::move(vocabulary)), options_(std::move(options)) {}
+
+  Result<std::vector<Symbol>> symbols_of(std::string_view piece) const;
+  void merge_all(std::vector<Symbol>& symbols) const;
+  const Merge* merge_of(uint32_t left, uint32_t right) const;
+
+  Vocabulary vocabulary_;
+  BpeOptions options_;
+  std::unordered_map<uint64_t, Merge> merges_;  // By left id << 32 | right id.
+};
+
+}  // namespace lmemo::tokenizer

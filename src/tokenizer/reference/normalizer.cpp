@@ -1,0 +1,86 @@
+#include "tokenizer/reference/normalizer.h"
+
+#include "tokenizer/reference/normalizer_makers.h"
+
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace lmemo::tokenizer {
+namespace {
+
+constexpr int kMaxDepth = 20;
+
+class NormalizerSequence : public Normalizer {
+ public:
+  explicit NormalizerSequence(std::vector<std::unique_ptr<Normalizer>> parts) : parts_(std::move(parts)) {}
+
+  std::string normalize(std::string_view utf8) const override {
+    std::string text(utf8);
+    for (const auto& part : parts_) text = part->normalize(text);
+    return text;
+  }
+
+  bool drops_start(std::string_view utf8) const override {
+    std::string text(utf8);
+    for (const auto& part : parts_) {
+      if (part->drops_start(text)) return true;
+      text = part->normalize(text);
+    }
+    return false;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Normalizer>> parts_;
+};
+
+constexpr std::pair<std::string_view, MadeNormalizer (*)(PartOptions&)> kMakers[] = {
+    {"NFC", make_nfc},
+    {"NFD", make_nfd},
+    {"NFKC", make_nfkc},
+    {"NFKD", make_nfkd},
+    {"Lowercase", make_lowercase},
+    {"Strip", make_strip},
+    {"StripAccents", make_strip_accents},
+    {"Nmt", make_nmt},
+    {"Replace", make_replace},
+    {"Prepend", make_prepend},
+    {"ByteLevel", make_byte_level_normalizer},
+    {"BertNormalizer", make_bert_normalizer},
+    {"Precompiled", make_precompiled},
+};
+
+MadeNormalizer make(const nlohmann::json& json, const std::string& where, int depth);
+
+MadeNormalizer make_sequence(PartOptions& fields, int depth) {
+  const nlohmann::json* list = fields.find("normalizers");
+  if (list == nullptr || !list->is_array()) return fields.refuse("'normalizers' is not a list");
+  LMEMO_TRY(fields.refuse_others());
+  std::vector<std::unique_ptr<Normalizer>> parts;
+  for (size_t at = 0; at < list->size(); ++at) {
+    const std::string where = fields.where_is("normalizers") + "[" + std::to_string(at) + "]";
+    LMEMO_ASSIGN(std::unique_ptr<Normalizer> part, make((*list)[at], where, depth + 1));
+    parts.push_back(std::move(part));
+  }
+  return std::unique_ptr<Normalizer>(std::make_unique<NormalizerSequence>(std::move(parts)));
+}
+
+MadeNormalizer make(const nlohmann::json& json, const std::string& where, int depth) {
+  PartOptions fields(json, where);
+  if (depth > kMaxDepth) return fields.refuse("nested too deeply");
+  LMEMO_ASSIGN(const std::string type, fields.type());
+  if (type == "Sequence") return make_sequence(fields, depth);
+  for (const auto& [name, maker] : kMakers)
+    if (type == name) return maker(fields);
+  return fields.refuse("the normalizer '" + type + "' is not known here");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Normalizer>> make_normalizer(const nlohmann::json& json, const std::string& where) {
+  if (json.is_null()) return std::unique_ptr<Normalizer>();
+  return make(json, where, 0);
+}
+
+}  // namespace lmemo::tokenizer

@@ -1,0 +1,18 @@
+// What code points become: lower case and the four normal forms, as HuggingFace has them (see properties.h).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lmemo::tokenizer {
+
+// Empty if it stays what it is.
+std::u32string_view lowercase_of(char32_t code_point);
+
+// NFD, or NFKD if `compatible`.
+std::u32string decomposed(std::u32string_view text, bool compatible);
+
+// What NFC and NFKC do after that.
+std::u32string composed(std::u32string_view decomposed_text);
+
+}  // namespace lmemo::tokenizer
