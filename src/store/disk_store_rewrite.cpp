@@ -207,7 +207,10 @@ Result<DiskStore::Rewritten> DiskStore::rewrite(std::vector<Plan> plans, const W
                 [&](uint32_t a, uint32_t b) { return segment.entry(a).offset < segment.entry(b).offset; });
       for (const uint32_t ordinal : order) {
         const IndexEntry& entry = segment.entry(ordinal);
-        const std::optional<RecordView> record = segment.checked_record(ordinal);
+        std::optional<RecordView> record = segment.checked_record(ordinal);
+        // A made-up key must not spoil the kinds of the segment that everybody is copied to.
+        if (record && entry.kind != kErasureKind && kind_of_encoding(record->encoding) != segment.kind_name(entry.kind))
+          record.reset();
         NewRecord copy{RecordType::erasure, entry.digest, {}, {}, entry.written_ns, 0};
         if (!record) {
           ++result.damaged_records;

@@ -22,6 +22,13 @@ constexpr size_t kMaxKindsToResume = 4 * SegmentWriter::kMaxKinds;
 
 Bytes padding_after(uint64_t byte_count) { return Bytes(kZeros).first(padded(byte_count) - byte_count); }
 
+// What we publish in a dead writer's stead must be what it says it is.
+bool has_its_key(const RecordView& record) {
+  if (record.header.type == RecordType::erasure) return true;
+  const Result<Key> key = Key::from_encoding(bytes_of(record.encoding));
+  return key.ok() && key->digest() == record.header.digest;
+}
+
 template <typename T>
 Bytes bytes_of_struct(const T& value) {
   return std::as_bytes(std::span(&value, 1));
@@ -84,7 +91,7 @@ Result<std::unique_ptr<SegmentWriter>> SegmentWriter::resume(std::unique_ptr<Wri
   uint64_t offset = sizeof header;
   while (writer->entry_count_ < kMaxEntriesPerSegment && writer->kinds_.size() < kMaxKindsToResume) {
     const std::optional<RecordView> record = read_record(bytes, header.nonce, offset);
-    if (!record) break;
+    if (!record || !has_its_key(*record)) break;
     writer->add_entry({record->header.type, record->header.digest, record->encoding, record->value,
                        record->header.written_ns, 0},
                       offset);

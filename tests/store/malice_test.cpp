@@ -344,6 +344,26 @@ TEST_CASE("a key that does not hash to its digest is reported and not kept") {
   live_with(nonsense.finish(), {{digest, "value"}});
 }
 
+TEST_CASE("a made-up kind does not spoil the segment that honest records are copied to") {
+  for (const std::string& encoding : {std::string(8, '\0'), std::string("\xff") + std::string(300, 'k')}) {
+    HandmadeSegment segment;
+    const Digest digest = key_named("somebody else").digest();
+    segment.add(digest, encoding, "value");
+    segment.kinds = {"tokens"};
+    segment.index[0].kind = 0;
+    for (const std::string& bytes : {segment.finish(), segment.bytes}) {
+      const Victim victim;
+      victim.plant(bytes);
+      victim.plant_private(segment.bytes);
+      const auto store = open_at(victim.root);
+      REQUIRE(store->put(key_named("new"), bytes_of("honest new")).ok());
+      REQUIRE(store->compact().ok());
+      CHECK(store->verify()->is_clean());
+      victim.check_honest_entries(*store);
+    }
+  }
+}
+
 TEST_CASE("a record inside the value of another is a record only where the index has room for both") {
   // The outer value holds a complete record with the right checksum for its place; the index names both.
   const Key outer = key_named("outer"), inner = key_named("inner");
