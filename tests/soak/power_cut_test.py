@@ -49,29 +49,32 @@ def record(disk: RecordingDisk, store: Path, seconds: float) -> dict[tuple[int, 
         for n in range(WRITERS)
     ]
     compactor = subprocess.Popen([PROGRAMS / "maintainer", store, "compact"])
-    selector = selectors.DefaultSelector()
-    unread = [b""] * WRITERS
-    for number, writer in enumerate(writers):
-        assert writer.stdout is not None
-        selector.register(writer.stdout, selectors.EVENT_READ, number)
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        for key, _ in selector.select(timeout=0.1):
-            number = key.data
-            unread[number] += os.read(key.fd, 1 << 16)
-            # Heard now, so everything it relies on is in the log by now.
-            position = len(disk.log)
-            whole = len(unread[number]) // STEP_RETURNED.size * STEP_RETURNED.size
-            for thread, index, did_erase in STEP_RETURNED.iter_unpack(unread[number][:whole]):
-                thread_steps = steps[number, thread]
-                assert index == len(thread_steps.erased)
-                thread_steps.erased.append(did_erase)
-                thread_steps.positions.append(position)
-            unread[number] = unread[number][whole:]
-    for process in [*writers, compactor]:
-        assert process.poll() is None, "a writer ended by itself: it met an error"
-        process.kill()
-        process.wait()
+    try:
+        selector = selectors.DefaultSelector()
+        unread = [b""] * WRITERS
+        for number, writer in enumerate(writers):
+            assert writer.stdout is not None
+            selector.register(writer.stdout, selectors.EVENT_READ, number)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for key, _ in selector.select(timeout=0.1):
+                number = key.data
+                unread[number] += os.read(key.fd, 1 << 16)
+                # Heard now, so everything it relies on is in the log by now.
+                position = len(disk.log)
+                whole = len(unread[number]) // STEP_RETURNED.size * STEP_RETURNED.size
+                for thread, index, did_erase in STEP_RETURNED.iter_unpack(unread[number][:whole]):
+                    thread_steps = steps[number, thread]
+                    assert index == len(thread_steps.erased)
+                    thread_steps.erased.append(did_erase)
+                    thread_steps.positions.append(position)
+                unread[number] = unread[number][whole:]
+        for process in [*writers, compactor]:
+            assert process.poll() is None, "it ended by itself: it met an error"
+    finally:
+        for process in [*writers, compactor]:
+            process.kill()
+            process.wait()
     return steps
 
 
