@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 class TokenBatch:
     """The ids of many texts in one array: text i has `ids[offsets[i]:offsets[i + 1]]`, which is `batch[i]`."""
 
-    __slots__ = ("ids", "offsets")
+    __slots__ = {"ids": "The ids of all texts, one after another.", "offsets": "Where each text begins; one more at the end."}
 
     def __init__(self, ids: NDArray[numpy.uint32], offsets: NDArray[numpy.uint64]) -> None:
         self.ids = ids

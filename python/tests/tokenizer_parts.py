@@ -8,18 +8,13 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def probe_path() -> Path:
     if given := os.environ.get("LMEMO_SPLIT_PROBE"):
         return Path(given)
-    found = sorted(ROOT.glob("build/*/tests/programs/split_probe"), key=lambda path: path.stat().st_mtime)
-    if not found:
-        pytest.skip("split_probe is not built: ./dev build")
-    return found[-1]
+    return ROOT / os.environ.get("LMEMO_BUILD_DIR", "build/dev") / "tests/programs/split_probe"
 
 
 def ask(questions: list[dict[str, Any]]) -> list[Any]:

@@ -15,7 +15,7 @@ from tokenizer_parts import ROOT, compare_normalizer, compare_pre_tokenizer, com
 
 pytest.importorskip("tokenizers")
 
-COUNT = 4000 * int(os.environ.get("LMEMO_TEST_SCALE", "100")) // 100
+COUNT = 600 * int(os.environ.get("LMEMO_TEST_SCALE", "100")) // 100
 
 CL100K = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 SPLIT_REGEXES = {
