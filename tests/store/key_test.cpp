@@ -142,7 +142,8 @@ TEST_CASE("every NaN is one NaN, and the two zeros are two") {
 }
 
 TEST_CASE("kinds and names out of bounds are refused with a reason") {
-  for (const std::string kind : {"", "Tokens", "a b", "ä", std::string(65, 'k').c_str(), "a/b"})
+  for (const std::string& kind : {std::string(), std::string("Tokens"), std::string("a b"), std::string("ä"),
+                                  std::string(65, 'k'), std::string("a/b")})
     CHECK_FALSE(Key::of(kind, {}).ok());
   CHECK(Key::of(std::string(64, 'k'), {}).ok());
   for (const std::string& name : {std::string(), std::string(65, 'n'), std::string("a\0b", 3)})
