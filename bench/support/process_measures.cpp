@@ -20,7 +20,7 @@ constexpr double kThrottledBytesPerSecond = 20e6;
 struct Board {
   std::atomic<int> ready{0};
   std::atomic<bool> go{false}, stop{false};
-  std::atomic<uint64_t> finds{0}, written_bytes{0};
+  std::atomic<uint64_t> finds{0}, written_bytes{0}, reader_cpu_ns{0};
 };
 
 template <typename Work>
@@ -47,6 +47,7 @@ void read_until_stopped(Board& board, const std::filesystem::path& directory, st
     if (!store->find(digest)) fail("a reader lost an entry");
   wait_until_go(board);
   uint64_t finds = 0;
+  const double cpu_start = thread_cpu_seconds();
   for (size_t i = from; !board.stop.load(std::memory_order_relaxed);) {
     for (int repeat = 0; repeat < 99; ++repeat, i = (i + 1) % present.size())
       if (!store->find(present[i])) fail("a reader lost an entry");
@@ -54,6 +55,7 @@ void read_until_stopped(Board& board, const std::filesystem::path& directory, st
     finds += 100;
   }
   board.finds += finds;
+  board.reader_cpu_ns += static_cast<uint64_t>((thread_cpu_seconds() - cpu_start) * 1e9);
 }
 
 void write_until_stopped(Board& board, const std::filesystem::path& directory, const Workload& fresh,
@@ -74,7 +76,7 @@ void write_until_stopped(Board& board, const std::filesystem::path& directory, c
 }
 
 struct Outcome {
-  double finds_per_second, written_bytes_per_second;
+  double finds_per_second, written_bytes_per_second, finds_per_cpu_second;
 };
 
 // bytes_per_second 0: no writer.
@@ -103,7 +105,8 @@ Outcome run_processes(const Workload& workload, const Workload& fresh, std::span
     int status = 0;
     if (::waitpid(child, &status, 0) != child || status != 0) fail("a process of the benchmark failed");
   }
-  const Outcome outcome{static_cast<double>(board.finds) / seconds, static_cast<double>(board.written_bytes) / seconds};
+  const Outcome outcome{static_cast<double>(board.finds) / seconds, static_cast<double>(board.written_bytes) / seconds,
+                        static_cast<double>(board.finds) / (static_cast<double>(board.reader_cpu_ns) * 1e-9)};
   ::munmap(memory, sizeof(Board));
   filler.remove();
   return outcome;
@@ -117,11 +120,12 @@ void measure_processes(const Context& context, const Workload& workload) {
   const auto run = [&](double bytes_per_second) {
     return run_processes(workload, fresh, present, absent, context.scratch, bytes_per_second);
   };
-  std::vector<double> throttled, unthrottled, alone_rates, throttled_written, unthrottled_written;
+  std::vector<double> throttled, throttled_by_cpu, unthrottled, alone_rates, throttled_written, unthrottled_written;
   for (int round = 0; round < context.rounds; ++round) {
     const Outcome alone = run(0), slow = run(kThrottledBytesPerSecond), fast = run(1e12);
     alone_rates.push_back(alone.finds_per_second);
     throttled.push_back(slow.finds_per_second / alone.finds_per_second);
+    throttled_by_cpu.push_back(slow.finds_per_cpu_second / alone.finds_per_cpu_second);
     unthrottled.push_back(fast.finds_per_second / alone.finds_per_second);
     throttled_written.push_back(slow.written_bytes_per_second);
     unthrottled_written.push_back(fast.written_bytes_per_second);
@@ -132,6 +136,8 @@ void measure_processes(const Context& context, const Workload& workload) {
   };
   context.report.add({"two readers beside a writer held to 20 MB/s: of readers alone", workload.name(),
                       beside(throttled_written), 100 * median(throttled), "%", 80});
+  context.report.add({"the same, finds per CPU second (what a busy machine takes away is not counted)", workload.name(),
+                      "", 100 * median(throttled_by_cpu), "%"});
   context.report.add({"two readers beside an unthrottled writer: of readers alone", workload.name(),
                       beside(unthrottled_written), 100 * median(unthrottled), "%"});
 }

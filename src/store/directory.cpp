@@ -96,7 +96,9 @@ bool Directory::find(const Digest& digest, Place& place) {
       number = number_in(slot);
       segment = table.segments[number].load(std::memory_order_seq_cst);
     }
-    if (segment == nullptr || segment->entry(ordinal_in(slot)).digest != digest) continue;
+    if (segment == nullptr) continue;
+    segment->prefetch(ordinal_in(slot));  // Comes along while we wait for the digest.
+    if (segment->entry(ordinal_in(slot)).digest != digest) continue;
     place.segment = table.owners[number];
     place.ordinal = ordinal_in(slot);
     return true;
