@@ -169,8 +169,8 @@ TEST_CASE("with an evictor at work the limit holds and every missing entry was e
   CHECK(flushed == present + evicted);
   check_clean(path);
   const uint64_t seen = readers[0].seen[0] + readers[0].seen[1] + readers[1].seen[0] + readers[1].seen[1];
-  MESSAGE(flushed, " acknowledged, ", evicted, " evicted, ", present, " present; at most ", most, " of ", kMaxBytes,
-          " bytes in ", samples, " samples; readers saw ", seen);
+  MESSAGE(flushed, " acknowledged, ", evicted, " evicted, ", present, " present; at most ", most, " of ",
+          kMaxBytes, " bytes in ", samples, " samples; readers saw ", seen);
 }
 
 }  // namespace
