@@ -134,7 +134,10 @@ int supervise(const Options& options) {
   int status = 0;
   while (::waitpid(worker, &status, 0) < 0 && errno == EINTR) {}
   std::filesystem::remove_all(scratch, error);
-  if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);
+  if (WIFSIGNALED(status)) {
+    std::fprintf(stderr, "bench: ended by signal %d\n", WTERMSIG(status));
+    return 128 + WTERMSIG(status);
+  }
   return WEXITSTATUS(status);
 }
 
