@@ -4,8 +4,13 @@
 
 #include <string>
 
+#include <nlohmann/json.hpp>
+
+#include "base/sha256.h"
 #include "lmemo/tokenizer.h"
-#include "tokenizer/json_document.h"
+#include "tokenizer/reference/bpe.h"
+#include "tokenizer/reference/loader.h"
+#include "tokenizer/tokenizer_document.h"
 
 namespace lmemo::tokenizer {
 namespace {
@@ -56,6 +61,18 @@ TEST_CASE("hostile files are refused") {
   CHECK(refusal_of("{\"a\": \"\xFF\"}").find("not JSON at byte") != std::string::npos);
   CHECK(refusal_of(bpe(R"({"a": 0, "a": 1})", "[]")).find("stands twice") != std::string::npos);
   CHECK(refusal_of(bpe(R"({"a": 0, "b": 0})", "[]")).find("of another token") != std::string::npos);
+  CHECK(refusal_of(bpe(R"({"a": 4294967295, "b": 4294967295})", "[]")).find("of another token") !=
+        std::string::npos);
+  CHECK(refusal_of(bpe("{\"\xC3\": 0}", "[]")).find("not UTF-8") != std::string::npos);
+  CHECK(refusal_of(bpe(R"({"a": 0})", R"(["a b" "c"])")).find("not JSON at byte") != std::string::npos);
+  CHECK(refusal_of(bpe(R"({"a": 0})", "7")) ==
+        "incompatible: tokenizer.json, model.merges: expected an array, found number");
+  CHECK(refusal_of(bpe(R"([["a", 0]])", "[]")) ==
+        "incompatible: tokenizer.json, model.vocab: expected an object, found array");
+  CHECK(refusal_of(file_with(R"({"type": "Unigram", "vocab": [["a", 0.0], ["b"]]})")) ==
+        "incompatible: tokenizer.json, model.vocab[1]: expected [\"token\", score]");
+  CHECK(refusal_of(file_with(R"({"type": "Unigram", "vocab": [["a", 9007199254740993]]})"))
+            .find("out of range") != std::string::npos);
   for (const char* id : {"-1", "4294967296", "1e300", "1.5", "null", "\"0\"", "[]"})
     CHECK(refusal_of(bpe(std::string(R"({"a": )") + id + "}", "[]")).find("model.vocab") !=
           std::string::npos);
@@ -119,15 +136,39 @@ TEST_CASE("a batch is one buffer with offsets, whatever the number of threads") 
   CHECK((*tokenizer)->encode_batch({}).value().size() == 0);
 }
 
-TEST_CASE("numbers are read as serde_json reads them") {
-  CHECK(serde_number("-2.5") == -2.5);
-  CHECK(serde_number("1e2") == 100.0);
-  CHECK(serde_number("0.1") == 0.1);
-  CHECK(serde_number("12345678901234567890123") == 12345678901234567890.0 * 1e3);
-  CHECK(serde_number("1e-400") == 0.0);
-  CHECK(serde_number("0e999999999999") == 0.0);
-  // One unit below the nearest value: the seventeen digits do not fit into a double before they are divided.
-  CHECK(serde_number("-9.306408882141113") == -(9306408882141113.0 / 1e15));
+TEST_CASE("the identity is the digest of the rules and of what another library writes with sorted keys") {
+  for (const std::string& json :
+       {bpe(R"({"b": 1, "a": 0, "ab\u0001\n\"\\": 7, "\u00e9\ud83d\ude00": 4294967295})", R"(["a b"])",
+            R"(, "x": [1.5, -3, {}])"),
+        bpe("{}", "[]"), bpe(R"({"a": 0})", R"([["a\t", "b"], ["", ""]])"),
+        bpe(R"({"a": 0})", R"(["#version: 0.2 x y", "a b"])"),
+        file_with(
+            R"({"vocab": [["a", -1.25], ["b", 3], ["c", -0.1e-7], ["\u0000", 1e22]], "type": "Unigram"})"),
+        file_with(R"({"vocab": [], "merges": {"b": [], "a": null}})"), file_with(R"({"vocab": "none"})"),
+        file_with("{}"), file_with(R"([{"vocab": {"b": "x", "a": []}}])"), std::string("[]"),
+        std::string(R"({"vocab": {"b": "x", "a": []}})")}) {
+    CAPTURE(json);
+    const auto document = TokenizerDocument::read(json);
+    REQUIRE(document.ok());
+    const std::string expected = "rules" + nlohmann::json::parse(json).dump();
+    CHECK(document->identity("rules") == sha256(bytes_of(expected)));
+  }
+}
+
+TEST_CASE("merges are in order of rank; of a pair that stands twice the last one is in force") {
+  const auto parts = load_parts(
+      bpe(R"({"a": 5, "b": 1, "c": 2, "ab": 3, "bc": 4})", R"(["#version: 0.2", "a b", "b c", "a b"])"));
+  REQUIRE(parts.ok());
+  const auto* model = dynamic_cast<const Bpe*>(parts->model.get());
+  REQUIRE(model);
+  const auto merges = model->merges();
+  REQUIRE(merges.size() == 2);
+  CHECK((merges[0].left == 1 && merges[0].right == 2 && merges[0].id == 4 && merges[0].rank == 1));
+  CHECK((merges[1].left == 5 && merges[1].right == 1 && merges[1].id == 3 && merges[1].rank == 2));
+  std::vector<uint32_t> ids;
+  REQUIRE(model->tokenize("abc", ids).ok());
+  CHECK(ids == std::vector<uint32_t>{5, 4});
+  CHECK(model->vocabulary().size() == 5);
 }
 
 }  // namespace lmemo::tokenizer

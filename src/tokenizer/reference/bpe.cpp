@@ -1,5 +1,7 @@
 #include "tokenizer/reference/bpe.h"
 
+#include <algorithm>
+#include <array>
 #include <queue>
 
 #include "tokenizer/json_fields.h"
@@ -10,6 +12,8 @@ namespace lmemo::tokenizer {
 namespace {
 
 constexpr size_t kNone = static_cast<size_t>(-1);
+constexpr size_t kMergesAtOnce = 32;
+constexpr uint32_t kOutdated = 0xFFFFFFFF;  // The rank of a merge that is said again later.
 
 uint64_t pair_key(uint32_t left, uint32_t right) { return uint64_t{left} << 32 | right; }
 
@@ -27,36 +31,66 @@ struct ComesLater {
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> Bpe::make(Vocabulary vocabulary,
-                                         const std::vector<std::pair<std::string, std::string>>& merges,
+Result<std::unique_ptr<Model>> Bpe::make(Vocabulary vocabulary, std::span<const MergeText> merges,
                                          BpeOptions options, const std::string& where) {
   std::unique_ptr<Bpe> bpe(new Bpe(std::move(vocabulary), std::move(options)));
-  const size_t prefix_bytes = bpe->options_.continuing_subword_prefix.size();
   bpe->merges_.reserve(merges.size());
-  for (size_t rank = 0; rank < merges.size(); ++rank) {
-    const auto& [left, right] = merges[rank];
-    const auto place = [&] { return where + ".merges[" + std::to_string(rank) + "]"; };
-    // The right part loses as many bytes as the prefix has, whatever they are: so HuggingFace.
-    const bool can_cut =
-        right.size() == prefix_bytes ||
-        (right.size() > prefix_bytes && (static_cast<unsigned char>(right[prefix_bytes]) & 0xC0) != 0x80);
-    if (!can_cut) return refusal(place(), shown(right) + " is too short for continuing_subword_prefix");
-    const std::string whole = left + right.substr(prefix_bytes);
-    const std::optional<uint32_t> left_id = bpe->id_of(left), right_id = bpe->id_of(right),
-                                  id = bpe->id_of(whole);
-    if (!left_id || !right_id || !id)
-      return refusal(place(), shown(!left_id    ? left
-                                    : !right_id ? right
-                                                : whole) +
-                                  " is not in the vocabulary");
-    bpe->merges_.insert_or_assign(pair_key(*left_id, *right_id), Merge{static_cast<uint32_t>(rank), *id});
-  }
+  bpe->merge_at_.reserve(merges.size());
+  for (size_t from = 0; from < merges.size(); from += kMergesAtOnce)
+    LMEMO_TRY(bpe->add_merges(merges, from, std::min(merges.size(), from + kMergesAtOnce), where));
+  bpe->drop_outdated();
   return std::unique_ptr<Model>(std::move(bpe));
 }
 
-const Bpe::Merge* Bpe::merge_of(uint32_t left, uint32_t right) const {
-  const auto found = merges_.find(pair_key(left, right));
-  return found == merges_.end() ? nullptr : &found->second;
+Status Bpe::add_merges(std::span<const MergeText> merges, size_t from, size_t to, const std::string& where) {
+  const size_t prefix_bytes = options_.continuing_subword_prefix.size();
+  const auto place = [&](size_t i) { return where + ".merges[" + std::to_string(i) + "]"; };
+  std::string wholes;  // All results in one text, so that they can be looked up together.
+  std::array<size_t, kMergesAtOnce> ends;
+  for (size_t i = from; i < to; ++i) {
+    const auto [left, right] = merges[i];
+    // The right part loses as many bytes as the prefix has, whatever they are: so HuggingFace.
+    const bool can_cut =
+        merges[i].is_comment() || right.size() == prefix_bytes ||
+        (right.size() > prefix_bytes && (static_cast<unsigned char>(right[prefix_bytes]) & 0xC0) != 0x80);
+    if (!can_cut) return refusal(place(i), shown(right) + " is too short for continuing_subword_prefix");
+    if (!merges[i].is_comment()) wholes.append(left).append(right.substr(prefix_bytes));
+    ends[i - from] = wholes.size();
+  }
+  std::array<std::string_view, 3 * kMergesAtOnce> tokens;
+  std::array<std::optional<uint32_t>, 3 * kMergesAtOnce> ids;
+  for (size_t i = 0, start = 0; i < to - from; start = ends[i++]) {
+    tokens[3 * i] = merges[from + i].left;
+    tokens[3 * i + 1] = merges[from + i].right;
+    tokens[3 * i + 2] = std::string_view(wholes).substr(start, ends[i] - start);
+  }
+  vocabulary_.ids_of(std::span(tokens).first(3 * (to - from)), std::span(ids).first(3 * (to - from)));
+
+  for (size_t i = 0; i < to - from; ++i) {
+    if (merges[from + i].is_comment()) continue;
+    for (size_t token = 3 * i; token < 3 * i + 3; ++token)
+      if (!ids[token]) return refusal(place(from + i), shown(tokens[token]) + " is not in the vocabulary");
+    const auto next = static_cast<uint32_t>(merges_.size());
+    uint32_t& at = merge_at_.find_or_add(pair_key(*ids[3 * i], *ids[3 * i + 1]), next);
+    if (at != next) {
+      merges_[at].rank = kOutdated;
+      at = next;
+    }
+    merges_.push_back({*ids[3 * i], *ids[3 * i + 1], *ids[3 * i + 2], next});
+  }
+  return {};
+}
+
+void Bpe::drop_outdated() {
+  if (merge_at_.size() == merges_.size()) return;
+  std::erase_if(merges_, [](const BpeMerge& merge) { return merge.rank == kOutdated; });
+  for (uint32_t at = 0; at < merges_.size(); ++at)
+    merge_at_.find_or_add(pair_key(merges_[at].left, merges_[at].right), at) = at;
+}
+
+const BpeMerge* Bpe::merge_of(uint32_t left, uint32_t right) const {
+  const uint32_t at = merge_at_.find(pair_key(left, right));
+  return at == NumberTable::kNone ? nullptr : &merges_[at];
 }
 
 Result<std::vector<Bpe::Symbol>> Bpe::symbols_of(std::string_view piece) const {
@@ -118,7 +152,7 @@ Result<std::vector<Bpe::Symbol>> Bpe::symbols_of(std::string_view piece) const {
 void Bpe::merge_all(std::vector<Symbol>& symbols) const {
   std::priority_queue<Candidate, std::vector<Candidate>, ComesLater> waiting;
   const auto consider = [&](size_t left, size_t right) {
-    if (const Merge* merge = merge_of(symbols[left].id, symbols[right].id))
+    if (const BpeMerge* merge = merge_of(symbols[left].id, symbols[right].id))
       waiting.push({merge->rank, left, merge->id});
   };
   for (size_t i = 1; i < symbols.size(); ++i) consider(i - 1, i);
@@ -130,7 +164,7 @@ void Bpe::merge_all(std::vector<Symbol>& symbols) const {
     if (left.byte_count == 0 || left.next == kNone) continue;
     Symbol& right = symbols[left.next];
     // What stood here may have changed meanwhile. HuggingFace compares results, not ranks.
-    const Merge* merge = merge_of(left.id, right.id);
+    const BpeMerge* merge = merge_of(left.id, right.id);
     if (!merge || merge->id != best.id) continue;
 
     left.id = best.id;

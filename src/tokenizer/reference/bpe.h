@@ -3,13 +3,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
+#include "tokenizer/flat_table.h"
 #include "tokenizer/reference/model.h"
+#include "tokenizer/reference/model_tables.h"
 #include "tokenizer/reference/vocabulary.h"
 
 namespace lmemo::tokenizer {
@@ -23,11 +24,18 @@ struct BpeOptions {
   bool ignore_merges = false;  // A whole piece that is a token wins, also if no merges lead to it.
 };
 
+// Two neighbours and the token that they become; the lowest rank first.
+struct BpeMerge {
+  uint32_t left;
+  uint32_t right;
+  uint32_t id;
+  uint32_t rank;  // The place in the merge list.
+};
+
 class Bpe final : public Model {
  public:
   // `merges` in order of priority. Refuses a merge whose parts or whose result are no tokens.
-  static Result<std::unique_ptr<Model>> make(Vocabulary vocabulary,
-                                             const std::vector<std::pair<std::string, std::string>>& merges,
+  static Result<std::unique_ptr<Model>> make(Vocabulary vocabulary, std::span<const MergeText> merges,
                                              BpeOptions options, const std::string& where);
 
   Status tokenize(std::string_view piece, std::vector<uint32_t>& ids) const override;
@@ -35,11 +43,12 @@ class Bpe final : public Model {
   std::optional<std::string_view> token_of(uint32_t id) const override { return vocabulary_.token_of(id); }
   size_t vocab_size() const override { return vocabulary_.size(); }
 
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+  const BpeOptions& options() const { return options_; }
+  // In order of rank. Of a pair that stands twice in the list the last one is in force, and the only one here.
+  std::span<const BpeMerge> merges() const { return merges_; }
+
  private:
-  struct Merge {
-    uint32_t rank;
-    uint32_t id;
-  };
   // A part of the piece that is one token so far. Parts form a list; one that was merged away has no bytes.
   struct Symbol {
     uint32_t id;
@@ -51,13 +60,16 @@ class Bpe final : public Model {
   Bpe(Vocabulary vocabulary, BpeOptions options)
       : vocabulary_(std::move(vocabulary)), options_(std::move(options)) {}
 
+  Status add_merges(std::span<const MergeText> merges, size_t from, size_t to, const std::string& where);
+  void drop_outdated();
   Result<std::vector<Symbol>> symbols_of(std::string_view piece) const;
   void merge_all(std::vector<Symbol>& symbols) const;
-  const Merge* merge_of(uint32_t left, uint32_t right) const;
+  const BpeMerge* merge_of(uint32_t left, uint32_t right) const;
 
   Vocabulary vocabulary_;
   BpeOptions options_;
-  std::unordered_map<uint64_t, Merge> merges_;  // By left id << 32 | right id.
+  std::vector<BpeMerge> merges_;
+  NumberTable merge_at_;  // Places in merges_, by left id << 32 | right id.
 };
 
 }  // namespace lmemo::tokenizer

@@ -27,7 +27,11 @@ class Model {
   virtual size_t vocab_size() const = 0;
 };
 
-// From the "model" of a tokenizer.json; `where` is its place, for errors.
-Result<std::unique_ptr<Model>> make_model(const nlohmann::json& json, const std::string& where);
+struct ModelTables;
+
+// From the "model" of a tokenizer.json: its small parts, and the tables that stand apart. `where` is its place, for
+// errors.
+Result<std::unique_ptr<Model>> make_model(const nlohmann::json& json, ModelTables tables,
+                                          const std::string& where);
 
 }  // namespace lmemo::tokenizer

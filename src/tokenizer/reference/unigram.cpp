@@ -10,6 +10,7 @@ namespace lmemo::tokenizer {
 namespace {
 
 constexpr double kUnknownPenalty = 10.0;
+constexpr uint32_t kNoToken = NumberTable::kNone;
 
 Error missing_unk() {
   return {ErrorCode::invalid_argument, "unknown character, and the model has no unk_id"};
@@ -17,28 +18,33 @@ Error missing_unk() {
 
 }  // namespace
 
-Unigram::Unigram(std::vector<std::pair<std::string, double>> tokens, std::optional<uint32_t> unk_id,
-                 bool byte_fallback)
-    : tokens_(std::move(tokens)), unk_id_(unk_id), byte_fallback_(byte_fallback) {
+Unigram::Unigram(std::span<const ScoredToken> tokens, std::optional<uint32_t> unk_id, bool byte_fallback)
+    : unk_id_(unk_id), byte_fallback_(byte_fallback) {
   double min_score = std::numeric_limits<double>::infinity();
-  for (size_t id = 0; id < tokens_.size(); ++id) {
-    const auto& [token, score] = tokens_[id];
-    ids_.insert_or_assign(token, static_cast<uint32_t>(id));
+  starts_.reserve(tokens.size() + 1);
+  scores_.reserve(tokens.size());
+  for (const auto& [token, score, is_whole] : tokens) {
+    const uint32_t node = trie_.add(token);
+    if (node >= id_at_.size()) id_at_.resize(trie_.node_count(), kNoToken);
+    id_at_[node] = static_cast<uint32_t>(scores_.size());
+    starts_.push_back(text_.size());
+    text_.append(token);
+    scores_.push_back(score);
     min_score = std::min(min_score, score);
-    id_at_.insert_or_assign(trie_.add(token), static_cast<uint32_t>(id));
   }
+  starts_.push_back(text_.size());
   unk_score_ = min_score - kUnknownPenalty;
 }
 
 std::optional<uint32_t> Unigram::id_of(std::string_view token) const {
-  const auto found = ids_.find(token);
-  if (found == ids_.end()) return std::nullopt;
-  return found->second;
+  const std::optional<uint32_t> node = trie_.find(token);
+  if (!node || *node >= id_at_.size() || id_at_[*node] == kNoToken) return std::nullopt;
+  return id_at_[*node];
 }
 
 std::optional<std::string_view> Unigram::token_of(uint32_t id) const {
-  if (id >= tokens_.size()) return std::nullopt;
-  return tokens_[id].first;
+  if (id >= scores_.size()) return std::nullopt;
+  return std::string_view(text_).substr(starts_[id], starts_[id + 1] - starts_[id]);
 }
 
 Result<std::vector<Unigram::BestEnd>> Unigram::best_ends(std::string_view piece) const {
@@ -57,9 +63,9 @@ Result<std::vector<Unigram::BestEnd>> Unigram::best_ends(std::string_view piece)
     for (size_t end = start + 1; end <= piece.size(); ++end) {
       node = trie_.step(*node, piece[end - 1]);
       if (!node) break;
-      const auto found = id_at_.find(*node);
-      if (found == id_at_.end()) continue;
-      offer(end, found->second, tokens_[found->second].second);
+      const uint32_t id = id_at_[*node];
+      if (id == kNoToken) continue;
+      offer(end, id, scores_[id]);
       is_known_character = is_known_character || end == first_end;
     }
     if (is_known_character) continue;
