@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tokenizer/reference/utf8_chars.h"
+
 namespace lmemo::tokenizer {
 namespace {
 
@@ -82,6 +84,31 @@ Result<uint64_t> Fields::number(std::string_view name, uint64_t max) const {
 Result<uint64_t> Fields::number_or(std::string_view name, uint64_t otherwise, uint64_t max) const {
   if (!find(name)) return otherwise;
   return number(name, max);
+}
+
+Result<std::string> Fields::character(std::string_view name) const {
+  LMEMO_ASSIGN(std::string found, text(name));
+  if (count_chars(found) != 1) return refusal(where(name), "expected one character, found " + shown(found));
+  return found;
+}
+
+Result<size_t> Fields::word(std::string_view name, std::span<const std::string_view> words) const {
+  LMEMO_ASSIGN(const std::string found, text(name));
+  const auto place = std::find(words.begin(), words.end(), found);
+  if (place == words.end()) return refusal(where(name), shown(found) + " is not known");
+  return static_cast<size_t>(place - words.begin());
+}
+
+Result<size_t> Fields::word_or(std::string_view name, std::span<const std::string_view> words,
+                               size_t otherwise) const {
+  if (!json_->contains(name)) return otherwise;  // A null is refused here, as HuggingFace does.
+  return word(name, words);
+}
+
+Result<const Json*> Fields::list(std::string_view name) const {
+  LMEMO_ASSIGN(const Json* value, get(name));
+  if (!value->is_array()) return wrong_type(where(name), "an array", *value);
+  return value;
 }
 
 Result<uint64_t> number_in(const Json& json, uint64_t max, const std::string& where) {

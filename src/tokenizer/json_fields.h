@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -37,6 +38,12 @@ class Fields {
   Result<bool> flag(std::string_view name) const;
   Result<bool> flag_or(std::string_view name, bool otherwise) const;
   Result<uint64_t> number(std::string_view name, uint64_t max) const;
+  Result<std::string> character(std::string_view name) const;  // A text of one character.
+  // One of `words`: its place among them.
+  Result<size_t> word(std::string_view name, std::span<const std::string_view> words) const;
+  Result<size_t> word_or(std::string_view name, std::span<const std::string_view> words,
+                         size_t otherwise) const;
+  Result<const nlohmann::json*> list(std::string_view name) const;
   Result<uint64_t> number_or(std::string_view name, uint64_t otherwise, uint64_t max) const;
 
  private:

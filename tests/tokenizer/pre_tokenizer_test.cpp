@@ -72,10 +72,10 @@ TEST_CASE("what a normalizer drops at the front is not the start any more") {
 
 TEST_CASE("an unknown part or option is refused with its place") {
   CHECK(refusal_of({{"type", "Magic"}}) ==
-        "tokenizer.json, pre_tokenizer: the pre-tokenizer 'Magic' is not known here");
+        "tokenizer.json, pre_tokenizer.type: pre-tokenizer \"Magic\" is not known");
   const json sequence = {{"type", "Sequence"}, {"pretokenizers", {{{"type", "Whitespace"}, {"speed", 11}}}}};
   CHECK(refusal_of(sequence) ==
-        "tokenizer.json, pre_tokenizer.pretokenizers[0]: the option 'speed' is not known here");
+        "tokenizer.json, pre_tokenizer.pretokenizers[0]: option \"speed\" is not known");
   const json regex = {
       {"type", "Split"}, {"pattern", {{"Regex", "a(?R)"}}}, {"behavior", "Isolated"}, {"invert", false}};
   CHECK(refusal_of(regex) ==

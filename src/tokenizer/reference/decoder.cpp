@@ -8,7 +8,6 @@
 
 #include "tokenizer/json_fields.h"
 #include "tokenizer/reference/decoder_steps.h"
-#include "tokenizer/reference/utf8_chars.h"
 
 namespace lmemo::tokenizer {
 namespace {
@@ -21,17 +20,10 @@ std::unique_ptr<Decoder> made(Arguments&&... arguments) {
   return std::unique_ptr<Decoder>(new Step(std::forward<Arguments>(arguments)...));
 }
 
-Result<std::string> character_in(const Fields& fields, std::string_view name) {
-  LMEMO_ASSIGN(std::string text, fields.text(name));
-  if (count_chars(text) != 1)
-    return refusal(fields.where(name), "expected one character, found " + shown(text));
-  return text;
-}
-
 Made make_metaspace(const Fields& fields) {
   LMEMO_TRY(
       fields.expect_only({"type", "replacement", "str_rep", "add_prefix_space", "prepend_scheme", "split"}));
-  LMEMO_ASSIGN(std::string replacement, character_in(fields, "replacement"));
+  LMEMO_ASSIGN(std::string replacement, fields.character("replacement"));
   LMEMO_ASSIGN(const bool adds_prefix, fields.flag_or("add_prefix_space", true));
   LMEMO_ASSIGN(const std::optional<std::string> scheme, fields.optional_text("prepend_scheme"));
   const std::string word = scheme.value_or("always");
@@ -66,7 +58,7 @@ Made make_ctc(const Fields& fields) {
 
 Made make_strip(const Fields& fields) {
   LMEMO_TRY(fields.expect_only({"type", "content", "start", "stop"}));
-  LMEMO_ASSIGN(std::string content, character_in(fields, "content"));
+  LMEMO_ASSIGN(std::string content, fields.character("content"));
   LMEMO_ASSIGN(const uint64_t start, fields.number("start", std::numeric_limits<uint32_t>::max()));
   LMEMO_ASSIGN(const uint64_t stop, fields.number("stop", std::numeric_limits<uint32_t>::max()));
   return made<StripDecoder>(std::move(content), start, stop);
@@ -74,8 +66,7 @@ Made make_strip(const Fields& fields) {
 
 Made make_sequence(const Fields& fields) {
   LMEMO_TRY(fields.expect_only({"type", "decoders"}));
-  LMEMO_ASSIGN(const Json* list, fields.get("decoders"));
-  if (!list->is_array()) return refusal(fields.where("decoders"), "expected an array");
+  LMEMO_ASSIGN(const Json* list, fields.list("decoders"));
   std::vector<std::unique_ptr<Decoder>> steps;
   for (size_t i = 0; i < list->size(); ++i) {
     const std::string where = fields.where("decoders") + "[" + std::to_string(i) + "]";

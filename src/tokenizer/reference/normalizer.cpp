@@ -35,7 +35,7 @@ class NormalizerSequence : public Normalizer {
   std::vector<std::unique_ptr<Normalizer>> parts_;
 };
 
-constexpr std::pair<std::string_view, MadeNormalizer (*)(PartOptions&)> kMakers[] = {
+constexpr std::pair<std::string_view, MadeNormalizer (*)(const Fields&)> kMakers[] = {
     {"NFC", make_nfc},
     {"NFD", make_nfd},
     {"NFKC", make_nfkc},
@@ -53,13 +53,12 @@ constexpr std::pair<std::string_view, MadeNormalizer (*)(PartOptions&)> kMakers[
 
 MadeNormalizer make(const nlohmann::json& json, const std::string& where, int depth);
 
-MadeNormalizer make_sequence(PartOptions& fields, int depth) {
-  const nlohmann::json* list = fields.find("normalizers");
-  if (list == nullptr || !list->is_array()) return fields.refuse("'normalizers' is not a list");
-  LMEMO_TRY(fields.refuse_others());
+MadeNormalizer make_sequence(const Fields& fields, int depth) {
+  LMEMO_TRY(fields.expect_only({"type", "normalizers"}));
+  LMEMO_ASSIGN(const nlohmann::json* list, fields.list("normalizers"));
   std::vector<std::unique_ptr<Normalizer>> parts;
   for (size_t at = 0; at < list->size(); ++at) {
-    const std::string where = fields.where_is("normalizers") + "[" + std::to_string(at) + "]";
+    const std::string where = fields.where("normalizers") + "[" + std::to_string(at) + "]";
     LMEMO_ASSIGN(std::unique_ptr<Normalizer> part, make((*list)[at], where, depth + 1));
     parts.push_back(std::move(part));
   }
@@ -67,13 +66,13 @@ MadeNormalizer make_sequence(PartOptions& fields, int depth) {
 }
 
 MadeNormalizer make(const nlohmann::json& json, const std::string& where, int depth) {
-  PartOptions fields(json, where);
-  if (depth > kMaxDepth) return fields.refuse("nested too deeply");
-  LMEMO_ASSIGN(const std::string type, fields.type());
+  if (depth > kMaxDepth) return refusal(where, "nested too deeply");
+  LMEMO_ASSIGN(const Fields fields, Fields::of(json, where));
+  LMEMO_ASSIGN(const std::string type, fields.text("type"));
   if (type == "Sequence") return make_sequence(fields, depth);
   for (const auto& [name, maker] : kMakers)
     if (type == name) return maker(fields);
-  return fields.refuse("the normalizer '" + type + "' is not known here");
+  return refusal(where + ".type", "normalizer " + shown(type) + " is not known");
 }
 
 }  // namespace

@@ -95,12 +95,12 @@ std::optional<std::string> base64_decoded(std::string_view text) {
 
 }  // namespace
 
-MadeNormalizer make_precompiled(PartOptions& fields) {
+MadeNormalizer make_precompiled(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type", "precompiled_charsmap"}));
   LMEMO_ASSIGN(const std::string encoded, fields.text("precompiled_charsmap"));
-  LMEMO_TRY(fields.refuse_others());
   const std::optional<std::string> bytes = base64_decoded(encoded);
   if (!bytes || bytes->size() < 4)
-    return fields.refuse("'precompiled_charsmap' is not base64 of a character map");
+    return refusal(fields.where("precompiled_charsmap"), "is not base64 of a character map");
 
   const auto number_at = [&](size_t at) {
     uint32_t number = 0;
@@ -109,14 +109,15 @@ MadeNormalizer make_precompiled(PartOptions& fields) {
   };
   const size_t array_bytes = number_at(0);
   if (array_bytes % 4 != 0 || array_bytes > bytes->size() - 4)
-    return fields.refuse("'precompiled_charsmap' declares " + std::to_string(array_bytes) +
-                         " bytes of keys, found " + std::to_string(bytes->size() - 4));
+    return refusal(fields.where("precompiled_charsmap"), "declares " + std::to_string(array_bytes) +
+                                                             " bytes of keys, found " +
+                                                             std::to_string(bytes->size() - 4));
   std::vector<Unit> units;
   for (size_t at = 4; at < 4 + array_bytes; at += 4) units.push_back({number_at(at)});
   std::string replacements = bytes->substr(4 + array_bytes);
   for (std::string_view rest = replacements; !rest.empty(); rest.remove_prefix(utf8_length(rest)))
     if (utf8_length(rest) == 0)
-      return fields.refuse("'precompiled_charsmap' has replacements that are not UTF-8");
+      return refusal(fields.where("precompiled_charsmap"), "has replacements that are not UTF-8");
   return std::unique_ptr<Normalizer>(
       std::make_unique<Precompiled>(std::move(units), std::move(replacements)));
 }

@@ -176,8 +176,7 @@ class BertNormalizer : public Normalizer {
 };
 
 template <typename Made, typename... Arguments>
-MadeNormalizer without_more_options(PartOptions& fields, Arguments&&... arguments) {
-  LMEMO_TRY(fields.refuse_others());
+MadeNormalizer made(Arguments&&... arguments) {
   return std::unique_ptr<Normalizer>(std::make_unique<Made>(std::forward<Arguments>(arguments)...));
 }
 
@@ -197,49 +196,67 @@ std::u32string lowercased(std::u32string_view text) {
   return out;
 }
 
-MadeNormalizer make_nfc(PartOptions& fields) {
-  return without_more_options<UnicodeForm>(fields, false, true);
+MadeNormalizer make_nfc(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type"}));
+  return made<UnicodeForm>(false, true);
 }
-MadeNormalizer make_nfd(PartOptions& fields) {
-  return without_more_options<UnicodeForm>(fields, false, false);
+MadeNormalizer make_nfd(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type"}));
+  return made<UnicodeForm>(false, false);
 }
-MadeNormalizer make_nfkc(PartOptions& fields) {
-  return without_more_options<UnicodeForm>(fields, true, true);
+MadeNormalizer make_nfkc(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type"}));
+  return made<UnicodeForm>(true, true);
 }
-MadeNormalizer make_nfkd(PartOptions& fields) {
-  return without_more_options<UnicodeForm>(fields, true, false);
+MadeNormalizer make_nfkd(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type"}));
+  return made<UnicodeForm>(true, false);
 }
-MadeNormalizer make_lowercase(PartOptions& fields) { return without_more_options<Lowercase>(fields); }
-MadeNormalizer make_strip_accents(PartOptions& fields) { return without_more_options<StripAccents>(fields); }
-MadeNormalizer make_nmt(PartOptions& fields) { return without_more_options<Nmt>(fields); }
-MadeNormalizer make_byte_level_normalizer(PartOptions& fields) {
-  return without_more_options<ByteLevelNormalizer>(fields);
+MadeNormalizer make_lowercase(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type"}));
+  return made<Lowercase>();
+}
+MadeNormalizer make_strip_accents(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type"}));
+  return made<StripAccents>();
+}
+MadeNormalizer make_nmt(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type"}));
+  return made<Nmt>();
+}
+MadeNormalizer make_byte_level_normalizer(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type"}));
+  return made<ByteLevelNormalizer>();
 }
 
-MadeNormalizer make_strip(PartOptions& fields) {
-  LMEMO_ASSIGN(const bool strips_left, fields.boolean("strip_left"));
-  LMEMO_ASSIGN(const bool strips_right, fields.boolean("strip_right"));
-  return without_more_options<Strip>(fields, strips_left, strips_right);
+MadeNormalizer make_strip(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type", "strip_left", "strip_right"}));
+  LMEMO_ASSIGN(const bool strips_left, fields.flag("strip_left"));
+  LMEMO_ASSIGN(const bool strips_right, fields.flag("strip_right"));
+  return made<Strip>(strips_left, strips_right);
 }
 
-MadeNormalizer make_replace(PartOptions& fields) {
+MadeNormalizer make_replace(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type", "pattern", "content"}));
   LMEMO_ASSIGN(Regex pattern, pattern_of(fields));
   LMEMO_ASSIGN(const std::string content, fields.text("content"));
-  return without_more_options<Replace>(fields, std::move(pattern), content);
+  return made<Replace>(std::move(pattern), content);
 }
 
-MadeNormalizer make_prepend(PartOptions& fields) {
+MadeNormalizer make_prepend(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type", "prepend"}));
   LMEMO_ASSIGN(std::string prefix, fields.text("prepend"));
-  return without_more_options<Prepend>(fields, std::move(prefix));
+  return made<Prepend>(std::move(prefix));
 }
 
-MadeNormalizer make_bert_normalizer(PartOptions& fields) {
+MadeNormalizer make_bert_normalizer(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type", "clean_text", "handle_chinese_chars", "lowercase", "strip_accents"}));
   BertOptions options{};
-  LMEMO_ASSIGN(options.cleans_text, fields.boolean("clean_text"));
-  LMEMO_ASSIGN(options.sets_chinese_apart, fields.boolean("handle_chinese_chars"));
-  LMEMO_ASSIGN(options.lowers_case, fields.boolean("lowercase"));
-  LMEMO_ASSIGN(options.strips_accents, fields.boolean("strip_accents", options.lowers_case));
-  return without_more_options<BertNormalizer>(fields, options);
+  LMEMO_ASSIGN(options.cleans_text, fields.flag("clean_text"));
+  LMEMO_ASSIGN(options.sets_chinese_apart, fields.flag("handle_chinese_chars"));
+  LMEMO_ASSIGN(options.lowers_case, fields.flag("lowercase"));
+  LMEMO_ASSIGN(options.strips_accents, fields.flag_or("strip_accents", options.lowers_case));
+  return made<BertNormalizer>(options);
 }
 
 }  // namespace lmemo::tokenizer

@@ -212,8 +212,7 @@ Result<std::unique_ptr<PostProcessor>> make_step(const Json& json, const std::st
   }
   if (type == "Sequence") {
     LMEMO_TRY(fields.expect_only({"type", "processors"}));
-    LMEMO_ASSIGN(const Json* list, fields.get("processors"));
-    if (!list->is_array()) return refusal(fields.where("processors"), "expected an array");
+    LMEMO_ASSIGN(const Json* list, fields.list("processors"));
     std::vector<std::unique_ptr<PostProcessor>> steps;
     for (size_t i = 0; i < list->size(); ++i) {
       LMEMO_ASSIGN(auto step,

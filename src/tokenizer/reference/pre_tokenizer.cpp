@@ -25,7 +25,7 @@ class PreTokenizerSequence : public PreTokenizer {
   std::vector<std::unique_ptr<PreTokenizer>> parts_;
 };
 
-constexpr std::pair<std::string_view, MadePreTokenizer (*)(PartOptions&)> kMakers[] = {
+constexpr std::pair<std::string_view, MadePreTokenizer (*)(const Fields&)> kMakers[] = {
     {"ByteLevel", make_byte_level},
     {"Split", make_split},
     {"Metaspace", make_metaspace},
@@ -55,16 +55,16 @@ bool sees_inserted_start(const nlohmann::json& parts, bool& has_inserted) {
 
 MadePreTokenizer make(const nlohmann::json& json, const std::string& where, int depth);
 
-MadePreTokenizer make_sequence(PartOptions& fields, int depth) {
-  const nlohmann::json* list = fields.find("pretokenizers");
-  if (list == nullptr || !list->is_array()) return fields.refuse("'pretokenizers' is not a list");
-  LMEMO_TRY(fields.refuse_others());
+MadePreTokenizer make_sequence(const Fields& fields, int depth) {
+  LMEMO_TRY(fields.expect_only({"type", "pretokenizers"}));
+  LMEMO_ASSIGN(const nlohmann::json* list, fields.list("pretokenizers"));
   bool has_inserted = false;
   if (depth == 0 && sees_inserted_start(*list, has_inserted))
-    return fields.refuse("a Metaspace with 'first' behind a part that inserts characters is not supported");
+    return refusal(fields.where(),
+                   "a Metaspace with \"first\" behind a part that inserts characters is not supported");
   std::vector<std::unique_ptr<PreTokenizer>> parts;
   for (size_t at = 0; at < list->size(); ++at) {
-    const std::string where = fields.where_is("pretokenizers") + "[" + std::to_string(at) + "]";
+    const std::string where = fields.where("pretokenizers") + "[" + std::to_string(at) + "]";
     LMEMO_ASSIGN(std::unique_ptr<PreTokenizer> part, make((*list)[at], where, depth + 1));
     parts.push_back(std::move(part));
   }
@@ -72,13 +72,13 @@ MadePreTokenizer make_sequence(PartOptions& fields, int depth) {
 }
 
 MadePreTokenizer make(const nlohmann::json& json, const std::string& where, int depth) {
-  PartOptions fields(json, where);
-  if (depth > kMaxDepth) return fields.refuse("nested too deeply");
-  LMEMO_ASSIGN(const std::string type, fields.type());
+  if (depth > kMaxDepth) return refusal(where, "nested too deeply");
+  LMEMO_ASSIGN(const Fields fields, Fields::of(json, where));
+  LMEMO_ASSIGN(const std::string type, fields.text("type"));
   if (type == "Sequence") return make_sequence(fields, depth);
   for (const auto& [name, maker] : kMakers)
     if (type == name) return maker(fields);
-  return fields.refuse("the pre-tokenizer '" + type + "' is not known here");
+  return refusal(where + ".type", "pre-tokenizer " + shown(type) + " is not known");
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ class PreTokenizer {
 };
 
 // null json → null pointer (no pre-tokenizer). An unknown type or option is refused by name and JSON path.
-Result<std::unique_ptr<PreTokenizer>> make_pre_tokenizer(const nlohmann::json& json, const std::string& where);
+Result<std::unique_ptr<PreTokenizer>> make_pre_tokenizer(const nlohmann::json& json,
+                                                         const std::string& where);
 
 }  // namespace lmemo::tokenizer

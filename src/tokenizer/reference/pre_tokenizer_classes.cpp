@@ -4,6 +4,7 @@
 #include "tokenizer/unicode/properties.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 namespace lmemo::tokenizer {
@@ -100,41 +101,49 @@ class FixedLength : public Cutter {
 };
 
 template <typename Made, typename... Arguments>
-MadePreTokenizer without_more_options(PartOptions& fields, Arguments... arguments) {
-  LMEMO_TRY(fields.refuse_others());
+MadePreTokenizer made(Arguments... arguments) {
   return std::unique_ptr<PreTokenizer>(std::make_unique<Made>(arguments...));
 }
 
 }  // namespace
 
-MadePreTokenizer make_bert_pre_tokenizer(PartOptions& fields) {
-  return without_more_options<BertPreTokenizer>(fields);
+MadePreTokenizer make_bert_pre_tokenizer(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type"}));
+  return made<BertPreTokenizer>();
 }
-MadePreTokenizer make_whitespace(PartOptions& fields) { return without_more_options<Whitespace>(fields); }
-MadePreTokenizer make_unicode_scripts(PartOptions& fields) {
-  return without_more_options<UnicodeScripts>(fields);
+MadePreTokenizer make_whitespace(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type"}));
+  return made<Whitespace>();
+}
+MadePreTokenizer make_unicode_scripts(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type"}));
+  return made<UnicodeScripts>();
 }
 
-MadePreTokenizer make_whitespace_split(PartOptions& fields) {
-  return without_more_options<FlagSplit>(fields, kSpace, SplitBehavior::removed);
+MadePreTokenizer make_whitespace_split(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type"}));
+  return made<FlagSplit>(kSpace, SplitBehavior::removed);
 }
 
-MadePreTokenizer make_punctuation(PartOptions& fields) {
+MadePreTokenizer make_punctuation(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type", "behavior"}));
   const auto isolated = static_cast<size_t>(SplitBehavior::isolated);
-  LMEMO_ASSIGN(const size_t behavior, fields.word("behavior", kSplitBehaviors, isolated));
-  return without_more_options<FlagSplit>(fields, kPunctuation, static_cast<SplitBehavior>(behavior));
+  LMEMO_ASSIGN(const size_t behavior, fields.word_or("behavior", kSplitBehaviors, isolated));
+  return made<FlagSplit>(kPunctuation, static_cast<SplitBehavior>(behavior));
 }
 
-MadePreTokenizer make_digits(PartOptions& fields) {
-  LMEMO_ASSIGN(const bool is_individual, fields.boolean("individual_digits"));
+MadePreTokenizer make_digits(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type", "individual_digits"}));
+  LMEMO_ASSIGN(const bool is_individual, fields.flag("individual_digits"));
   const SplitBehavior behavior = is_individual ? SplitBehavior::isolated : SplitBehavior::contiguous;
-  return without_more_options<FlagSplit>(fields, kNumeric, behavior);
+  return made<FlagSplit>(kNumeric, behavior);
 }
 
-MadePreTokenizer make_fixed_length(PartOptions& fields) {
-  LMEMO_ASSIGN(const size_t length, fields.count("length", 5));
-  if (length == 0) return fields.refuse("'length' is 0");
-  return without_more_options<FixedLength>(fields, length);
+MadePreTokenizer make_fixed_length(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type", "length"}));
+  LMEMO_ASSIGN(const size_t length, fields.number_or("length", 5, std::numeric_limits<size_t>::max()));
+  if (length == 0) return refusal(fields.where("length"), "expected more than 0");
+  return made<FixedLength>(length);
 }
 
 }  // namespace lmemo::tokenizer

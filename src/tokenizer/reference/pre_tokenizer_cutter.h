@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/reference/part_options.h"
+#include "tokenizer/json_fields.h"
 #include "tokenizer/reference/pre_tokenizer.h"
 #include "tokenizer/reference/regex.h"
 
@@ -25,19 +25,19 @@ class Cutter : public PreTokenizer {
 using MadePreTokenizer = Result<std::unique_ptr<PreTokenizer>>;
 
 // One for each "type"; the fields have been asked for their type already.
-MadePreTokenizer make_byte_level(PartOptions& fields);
-MadePreTokenizer make_split(PartOptions& fields);
-MadePreTokenizer make_metaspace(PartOptions& fields);
-MadePreTokenizer make_char_delimiter_split(PartOptions& fields);
-MadePreTokenizer make_bert_pre_tokenizer(PartOptions& fields);
-MadePreTokenizer make_whitespace(PartOptions& fields);
-MadePreTokenizer make_whitespace_split(PartOptions& fields);
-MadePreTokenizer make_punctuation(PartOptions& fields);
-MadePreTokenizer make_digits(PartOptions& fields);
-MadePreTokenizer make_unicode_scripts(PartOptions& fields);
-MadePreTokenizer make_fixed_length(PartOptions& fields);
+MadePreTokenizer make_byte_level(const Fields& fields);
+MadePreTokenizer make_split(const Fields& fields);
+MadePreTokenizer make_metaspace(const Fields& fields);
+MadePreTokenizer make_char_delimiter_split(const Fields& fields);
+MadePreTokenizer make_bert_pre_tokenizer(const Fields& fields);
+MadePreTokenizer make_whitespace(const Fields& fields);
+MadePreTokenizer make_whitespace_split(const Fields& fields);
+MadePreTokenizer make_punctuation(const Fields& fields);
+MadePreTokenizer make_digits(const Fields& fields);
+MadePreTokenizer make_unicode_scripts(const Fields& fields);
+MadePreTokenizer make_fixed_length(const Fields& fields);
 
 // {"String": "…"} or {"Regex": "…"}, of Split and of the Replace normalizer.
-Result<Regex> pattern_of(PartOptions& fields);
+Result<Regex> pattern_of(const Fields& fields);
 
 }  // namespace lmemo::tokenizer

@@ -2,6 +2,7 @@
 #include "tokenizer/reference/byte_characters.h"
 #include "tokenizer/reference/pre_tokenizer_cutter.h"
 #include "tokenizer/reference/split_rules.h"
+#include "tokenizer/reference/utf8_chars.h"
 #include "tokenizer/unicode/code_points.h"
 
 #include <optional>
@@ -96,26 +97,25 @@ class CharDelimiterSplit : public Cutter {
 
 }  // namespace
 
-Result<Regex> pattern_of(PartOptions& fields) {
+Result<Regex> pattern_of(const Fields& fields) {
   const nlohmann::json* pattern = fields.find("pattern");
   if (pattern == nullptr || !pattern->is_object() || pattern->size() != 1)
-    return fields.refuse("'pattern' is neither {\"String\": …} nor {\"Regex\": …}");
-  PartOptions kinds(*pattern, fields.where_is("pattern"));
+    return refusal(fields.where("pattern"), R"(expected {"String": …} or {"Regex": …})");
+  LMEMO_ASSIGN(const Fields kinds, Fields::of(*pattern, fields.where("pattern")));
   if (kinds.find("String") != nullptr) {
     LMEMO_ASSIGN(const std::string text, kinds.text("String"));
     return Regex::literal(text);
   }
   LMEMO_ASSIGN(const std::string text, kinds.text("Regex"));
   Result<Regex> regex = Regex::compile(text);
-  if (!regex) return kinds.refuse(regex.error().message);
+  if (!regex) return refusal(kinds.where(), regex.error().message);
   return regex;
 }
 
-MadePreTokenizer make_byte_level(PartOptions& fields) {
-  LMEMO_ASSIGN(const bool adds_space, fields.boolean("add_prefix_space"));
-  LMEMO_ASSIGN(const bool uses_regex, fields.boolean("use_regex", true));
-  fields.ignore("trim_offsets");
-  LMEMO_TRY(fields.refuse_others());
+MadePreTokenizer make_byte_level(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type", "add_prefix_space", "use_regex", "trim_offsets"}));
+  LMEMO_ASSIGN(const bool adds_space, fields.flag("add_prefix_space"));
+  LMEMO_ASSIGN(const bool uses_regex, fields.flag_or("use_regex", true));
   std::optional<Regex> regex;
   if (uses_regex) {
     LMEMO_ASSIGN(regex, Regex::compile(kGpt2Pattern));
@@ -123,33 +123,34 @@ MadePreTokenizer make_byte_level(PartOptions& fields) {
   return std::unique_ptr<PreTokenizer>(std::make_unique<ByteLevel>(adds_space, std::move(regex)));
 }
 
-MadePreTokenizer make_split(PartOptions& fields) {
+MadePreTokenizer make_split(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type", "pattern", "behavior", "invert"}));
   LMEMO_ASSIGN(Regex regex, pattern_of(fields));
   LMEMO_ASSIGN(const size_t behavior, fields.word("behavior", kSplitBehaviors));
-  LMEMO_ASSIGN(const bool is_inverted, fields.boolean("invert"));
-  LMEMO_TRY(fields.refuse_others());
+  LMEMO_ASSIGN(const bool is_inverted, fields.flag("invert"));
   return std::unique_ptr<PreTokenizer>(
       std::make_unique<Split>(std::move(regex), static_cast<SplitBehavior>(behavior), is_inverted));
 }
 
-MadePreTokenizer make_metaspace(PartOptions& fields) {
-  LMEMO_ASSIGN(const char32_t replacement, fields.character("replacement"));
-  LMEMO_ASSIGN(const size_t scheme, fields.word("prepend_scheme", kPrependSchemes, 0));
-  LMEMO_ASSIGN(const bool splits, fields.boolean("split", true));
+MadePreTokenizer make_metaspace(const Fields& fields) {
+  LMEMO_TRY(
+      fields.expect_only({"type", "replacement", "prepend_scheme", "split", "add_prefix_space", "str_rep"}));
+  LMEMO_ASSIGN(const std::string replacement, fields.character("replacement"));
+  LMEMO_ASSIGN(const size_t scheme, fields.word_or("prepend_scheme", kPrependSchemes, 0));
+  LMEMO_ASSIGN(const bool splits, fields.flag_or("split", true));
   LMEMO_ASSIGN(const bool adds_space,
-               fields.boolean("add_prefix_space", true));  // The older name of the scheme.
-  fields.ignore("str_rep");
-  LMEMO_TRY(fields.refuse_others());
+               fields.flag_or("add_prefix_space", true));  // The older name of the scheme.
   const auto found_scheme = static_cast<PrependScheme>(scheme);
   if (!adds_space && found_scheme != PrependScheme::never)
-    return fields.refuse("'add_prefix_space' is false and 'prepend_scheme' is not never");
-  return std::unique_ptr<PreTokenizer>(std::make_unique<Metaspace>(replacement, found_scheme, splits));
+    return refusal(fields.where("add_prefix_space"), "false does not agree with prepend_scheme");
+  return std::unique_ptr<PreTokenizer>(
+      std::make_unique<Metaspace>(char_at(replacement, 0), found_scheme, splits));
 }
 
-MadePreTokenizer make_char_delimiter_split(PartOptions& fields) {
-  LMEMO_ASSIGN(const char32_t delimiter, fields.character("delimiter"));
-  LMEMO_TRY(fields.refuse_others());
-  return std::unique_ptr<PreTokenizer>(std::make_unique<CharDelimiterSplit>(delimiter));
+MadePreTokenizer make_char_delimiter_split(const Fields& fields) {
+  LMEMO_TRY(fields.expect_only({"type", "delimiter"}));
+  LMEMO_ASSIGN(const std::string delimiter, fields.character("delimiter"));
+  return std::unique_ptr<PreTokenizer>(std::make_unique<CharDelimiterSplit>(char_at(delimiter, 0)));
 }
 
 }  // namespace lmemo::tokenizer
