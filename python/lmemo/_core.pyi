@@ -1,10 +1,11 @@
 """The compiled part of lmemo."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 import datetime
 import os
 import pathlib
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 from lmemo._types import BytesLike, FieldInput, FieldValue
 import numpy
@@ -12,6 +13,9 @@ from numpy.typing import NDArray
 from typing_extensions import Buffer, Self
 
 
+T = TypeVar("T")
+_MISS: Any
+_flights: ContextVar[tuple[Flight, ...]]
 
 version: str = '0.1.0'
 
@@ -820,6 +824,284 @@ class NativeTokenizer:
 
     @property
     def engine(self) -> str: ...
+
+class ForwardCache:
+    """
+    Values by any hashable key; the least recently used go first. Safe under threads; a hit takes no global lock.
+
+        cache = ForwardCache(maxsize=256, max_bytes="2GiB")
+        value = cache.get(key)
+        if value is _MISS:
+            cache.put(key, compute())
+    """
+
+    def get(self, key: object, /) -> Any:
+        """The value, which becomes the most recent, or the sentinel `_MISS`: a cached None is a hit."""
+
+    def put(self, key: object, value: object) -> None:
+        """Keeps the value as the most recent, and drops the least recent ones beyond the limits."""
+
+    def __init__(self, maxsize: int = 256, *, max_bytes: int | str | None = None, size_of: Callable[[Any], int] | None = None) -> None:
+        """
+        maxsize: entries.
+        max_bytes: what the values may weigh together; None: no limit. A value that alone weighs more is not kept.
+        size_of: weighs a value; the default is lmemo.forward.size_of.
+        """
+
+    def __len__(self) -> int: ...
+
+    def clear(self) -> None:
+        """Drops every entry."""
+
+    @property
+    def maxsize(self) -> int:
+        """The limit in entries."""
+
+    @property
+    def max_bytes(self) -> int | None:
+        """The limit in bytes, or None."""
+
+    @property
+    def byte_count(self) -> int:
+        """What the values weigh now; 0 if they are not weighed."""
+
+    @property
+    def evictions(self) -> int:
+        """Entries that had to make room."""
+
+class BackendStats:
+    """
+    Counters of everything that went through one BackendInstrumentation, exact under threads.
+    """
+
+    def __init__(self, cache_hits: int = 0, cache_misses: int = 0, forward_passes: int = 0, scoring_wall_s: float = 0.0, batches_sent: int = 0, batched_prompts: int = 0, max_batch_size: int = 0) -> None: ...
+
+    @property
+    def scoring_wall_s(self) -> float:
+        """Seconds spent inside scoring calls: forward passes, hits and waits."""
+
+    @scoring_wall_s.setter
+    def scoring_wall_s(self, arg: float, /) -> None: ...
+
+    @property
+    def max_batch_size(self) -> int:
+        """The largest batch sent."""
+
+    @max_batch_size.setter
+    def max_batch_size(self, arg: int, /) -> None: ...
+
+    @property
+    def total_lookups(self) -> int:
+        """cache_hits + cache_misses"""
+
+    @property
+    def hit_rate(self) -> float:
+        """cache_hits / total_lookups; 0.0 before the first lookup."""
+
+    @property
+    def avg_batch_size(self) -> float:
+        """batched_prompts / batches_sent; 0.0 before the first batch."""
+
+    def to_dict(self, everything: bool = False) -> dict[str, int | float]:
+        """
+        The seven counters, hit_rate and avg_batch_size; with everything=True the further counters too.
+        """
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def cache_hits(self) -> int:
+        """Lookups that needed no forward pass."""
+
+    @cache_hits.setter
+    def cache_hits(self, arg: int, /) -> None: ...
+
+    @property
+    def cache_misses(self) -> int:
+        """Lookups that did, and got their result."""
+
+    @cache_misses.setter
+    def cache_misses(self, arg: int, /) -> None: ...
+
+    @property
+    def forward_passes(self) -> int:
+        """Prompts that were computed."""
+
+    @forward_passes.setter
+    def forward_passes(self, arg: int, /) -> None: ...
+
+    @property
+    def batches_sent(self) -> int:
+        """Calls of compute_misses that returned."""
+
+    @batches_sent.setter
+    def batches_sent(self, arg: int, /) -> None: ...
+
+    @property
+    def batched_prompts(self) -> int:
+        """Prompts in those calls."""
+
+    @batched_prompts.setter
+    def batched_prompts(self, arg: int, /) -> None: ...
+
+    @property
+    def failures(self) -> int:
+        """Prompts whose computation raised; they count as no lookup."""
+
+    @failures.setter
+    def failures(self, arg: int, /) -> None: ...
+
+    @property
+    def shared(self) -> int:
+        """
+        Hits that waited for the forward pass of another thread, task or place in the batch.
+        """
+
+    @shared.setter
+    def shared(self, arg: int, /) -> None: ...
+
+    @property
+    def store_hits(self) -> int:
+        """Hits that came from the store."""
+
+    @store_hits.setter
+    def store_hits(self, arg: int, /) -> None: ...
+
+    @property
+    def stored(self) -> int:
+        """Results that were put into the store."""
+
+    @stored.setter
+    def stored(self, arg: int, /) -> None: ...
+
+    @property
+    def memory_only(self) -> int:
+        """Results that are kept in memory alone: no codec, or the store said no."""
+
+    @memory_only.setter
+    def memory_only(self, arg: int, /) -> None: ...
+
+    @property
+    def unreadable(self) -> int:
+        """Entries of the store that could not be read; each was a miss."""
+
+    @unreadable.setter
+    def unreadable(self, arg: int, /) -> None: ...
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+class TraceWriter:
+    """
+    One JSON object a line for every lookup: ts, probe, view_id, prompt_hash, top_k, op, wall_ms, hit.
+
+    None for the path: nothing is done. Else the parents are made and lines are appended, by a background thread, whole lines in batches, at least every second, at close() and at exit.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None: ...
+
+    def write(self, event: Any) -> None:
+        """
+        Adds a line from an object with the members as attributes. After close() it is ignored.
+        """
+
+    def flush(self) -> None:
+        """Returns when every line written before is in the file."""
+
+    def close(self) -> None:
+        """Flushes and lets go of the file. A second call does nothing."""
+
+    @property
+    def path(self) -> pathlib.Path | None:
+        """The file, or None."""
+
+    @property
+    def lines(self) -> int:
+        """Lines in the file so far that came from this writer."""
+
+    @property
+    def lost_lines(self) -> int:
+        """
+        Lines that could not be written (a full disk); the cause is logged once.
+        """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+def close_all_traces() -> None:
+    """Writes what is queued in any open TraceWriter, and closes it."""
+
+class Flight:
+    """One computation under way."""
+
+def encode_value(value: Any, float16: bool = False) -> bytes | None:
+    """
+    The bytes that a store keeps of a result; None if it can only be kept in memory.
+    """
+
+def decode_value(data: Buffer) -> Any:
+    """
+    The result that encode_value() was given. Raises lmemo.Corruption for bytes that hold none, lmemo.Incompatible for a dataclass that is not registered.
+    """
+
+class Instrumentation:
+    """The compiled part of lmemo.forward.BackendInstrumentation."""
+
+    def cached(self, op: str, view_id: str, prompt: Any, top_k: Any, compute: Callable[[], T]) -> T:
+        """The result of this call if it is known, else compute(), which is kept."""
+
+    def cached_batch(self, op: str, view_id: str, prompts: Sequence[Any], top_k: Any, compute_misses: Callable[[list[int]], Iterable[T]]) -> list[T]:
+        """The results of all prompts, in their order. compute_misses(indices) is called once, with the indices of what is not known."""
+
+    def _begin(self, op: str, view_id: str, prompt: Any, top_k: Any, batch: object) -> tuple[int, Any, int]: ...
+    def _finish(self, flight: Flight, value: Any, wall_seconds: float) -> Any: ...
+    def _fail(self, flight: Flight, error: BaseException, wall_seconds: float) -> None: ...
+    def _call_when_done(self, flight: Flight, callback: Callable[[], object]) -> None: ...
+    def _outcome(self, flight: Flight, wait_number: int | None, wall_seconds: float) -> tuple[bool, Any]: ...
+    def _leave(self, wait_number: int) -> None: ...
+    def _note_batch(self, prompts: int) -> None: ...
+
+    def __init__(self, *, cache_maxsize: int = 256, trace_path: str | os.PathLike[str] | None = None, cache_max_bytes: int | str | None = None, size_of: Callable[[Any], int] | None = None, store: StoreBase | None = None, float16: bool = False) -> None:
+        """
+        cache_maxsize, cache_max_bytes, size_of: the limits of the cache in memory, as for ForwardCache.
+        trace_path: a line for every lookup is appended there.
+        store: results survive the process and are shared with others that use the same store.
+        float16: floating-point arrays are stored with half precision. This is part of their identity, and a result is rounded when it is computed, so that it is the same whoever asks.
+        """
+
+    @property
+    def cache(self) -> ForwardCache:
+        """What is kept in memory; keys are (op, view_id, prompt, top_k)."""
+
+    @property
+    def trace(self) -> TraceWriter:
+        """Where lookups are written down."""
+
+    @property
+    def stats(self) -> BackendStats:
+        """What happened so far."""
+
+    @property
+    def store(self) -> StoreBase | None:
+        """Where results survive, or None."""
+
+    @property
+    def current_probe(self) -> str | None:
+        """The label of trace lines."""
+
+    def set_current_probe(self, name: str | None) -> None:
+        """Labels the trace lines from here on."""
+
+    def close(self) -> None:
+        """
+        Closes the trace and publishes what was put into the store. The cache goes on working.
+        """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exception: object) -> None: ...
 
 def run_command_line(arguments: Iterable[str], package: str | os.PathLike[str]) -> int:
     """

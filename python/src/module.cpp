@@ -21,5 +21,6 @@ NB_MODULE(_core, m) {
   init_inspection(m);
   init_stores(m);
   init_tokenizers(m);
+  init_forward(m);
   init_command_line(m);
 }
