@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lmemo/bytes.h"
@@ -22,9 +23,35 @@
 
 namespace lmemo {
 
+// As HuggingFace's enable_truncation() and enable_padding().
+struct TruncationOptions {
+  static constexpr uint64_t kNoLimit = ~uint64_t{0};
+
+  uint64_t max_length = kNoLimit;  // With the special tokens.
+  uint64_t stride = 0;             // Of what is cut off, which is not returned; checked all the same.
+  bool from_left = false;
+};
+
+struct PaddingOptions {
+  std::optional<uint64_t> length;  // None: to the longest of a batch. 0: no padding.
+  uint64_t multiple_of = 0;
+  uint32_t pad_id = 0;
+  bool on_left = false;
+};
+
 struct EncodeOptions {
-  bool add_special_tokens =
-      true;  // What the post-processor adds: [CLS], <s>, … Those in the text always count.
+  // What the post-processor adds: [CLS], <s>, … Those in the text always count.
+  bool add_special_tokens = true;
+  // Instead of what the file says.
+  std::optional<TruncationOptions> truncation = std::nullopt;
+  std::optional<PaddingOptions> padding = std::nullopt;
+};
+
+// A tiktoken rank file says nothing about how text is cut, nor about special tokens.
+struct TiktokenOptions {
+  // "gpt2", "r50k", "p50k", "cl100k", "o200k", with or without "_base"; else a regex.
+  std::string pattern;
+  std::vector<std::pair<std::string, uint32_t>> special_tokens = {};
 };
 
 struct DecodeOptions {
@@ -42,15 +69,35 @@ struct TokenBatch {
   }
 };
 
+// What stands beside the tokenizer.json in a model's directory: special tokens by their role and chat templates, from
+// tokenizer_config.json, special_tokens_map.json, chat_template.jinja and additional_chat_templates/. They change no
+// id of a plain text, but those of a chat, and so belong to the identity of the directory's tokenizer.
+struct ModelSettings {
+  std::vector<std::pair<std::string, std::string>> special_tokens;  // {"eos_token", "</s>"}, sorted.
+  std::vector<std::pair<std::string, std::string>> chat_templates;  // {"default", "{% for …"}, sorted.
+  std::string canonical;                                            // All that counts, as JSON.
+
+  // A file that is missing counts as empty.
+  static Result<ModelSettings> read(const std::filesystem::path& directory);
+  const std::string* chat_template() const;  // The one named default; null if there is none.
+  Digest identity_with(const Digest& tokenizer) const;
+};
+
 // Never changes after it was loaded: any number of threads may use one object.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
+  // A tokenizer.json, or a directory with one (see ModelSettings).
   static Result<std::shared_ptr<const Tokenizer>> load(const std::filesystem::path& path);
   static Result<std::shared_ptr<const Tokenizer>> from_json(std::string_view json);
+  // The ids of tiktoken's encode(text, allowed_special="all").
+  static Result<std::shared_ptr<const Tokenizer>> load_tiktoken(const std::filesystem::path& path,
+                                                                const TiktokenOptions& options);
+  static Result<std::shared_ptr<const Tokenizer>> from_tiktoken(std::string_view ranks,
+                                                                const TiktokenOptions& options);
 
-  // Truncation and padding of the file apply. Text that is not UTF-8 is an invalid_argument.
+  // Truncation and padding of the file apply, if the options name no other. Text that is not UTF-8 is an invalid_argument.
   virtual Result<std::vector<uint32_t>> encode(std::string_view text,
                                                const EncodeOptions& options = {}) const = 0;
 
@@ -70,6 +117,9 @@ class Tokenizer {
   // and the rules by which it is read. Not over the engine, since all engines agree.
   virtual const Digest& identity() const = 0;
   virtual std::string_view engine() const = 0;  // "reference"
+
+ private:
+  static Result<std::shared_ptr<const Tokenizer>> load_directory(const std::filesystem::path& path);
 };
 
 }  // namespace lmemo

@@ -42,7 +42,7 @@ from lmemo._core import (
 from lmemo._core import version as __version__
 from lmemo._errors import Busy, Corruption, Error, Incompatible, InvalidArgument, IoError, NoSpace
 from lmemo._types import FieldValue
-from lmemo.tokenizer import TokenBatch, Tokenizer
+from lmemo.tokenizer import Padding, TokenBatch, Tokenizer, Truncation
 
 __all__ = [
     "Busy",
@@ -66,6 +66,7 @@ __all__ = [
     "LongValue",
     "MemoryStore",
     "NoSpace",
+    "Padding",
     "Progress",
     "RemovalReport",
     "RepairReport",
@@ -74,6 +75,7 @@ __all__ = [
     "StoreStats",
     "TokenBatch",
     "Tokenizer",
+    "Truncation",
     "VerifyReport",
     "__version__",
     "inspect_file",

@@ -7,7 +7,7 @@ import os
 import pathlib
 from typing import Any, ClassVar, Literal, TypeVar
 
-from lmemo._types import BytesLike, FieldInput, FieldValue
+from lmemo._types import BytesLike, FieldInput, FieldValue, Texts
 import numpy
 from numpy.typing import NDArray
 from typing_extensions import Buffer, Self
@@ -659,6 +659,9 @@ def inspect_file(path: str | os.PathLike[str]) -> InspectedFile:
     Looks into a file that lmemo wrote, damaged or not, without opening a store. Raises lmemo.Error only if it cannot be read or is nothing that lmemo writes.
     """
 
+def default_store_directory() -> pathlib.Path:
+    """Where the store is if nobody says where."""
+
 class StoreBase:
     """
     What Store and MemoryStore have in common: annotate with this whatever takes either.
@@ -796,6 +799,23 @@ class MemoryStore(StoreBase):
 def flush_all() -> None:
     """Publishes what was put into any open store."""
 
+class ModelSettings:
+    """What stands beside the tokenizer.json in a model's directory."""
+
+    @staticmethod
+    def read(directory: str | os.PathLike[str]) -> ModelSettings: ...
+
+    @property
+    def special_tokens(self) -> dict[str, str]:
+        """By their role: {'eos_token': '</s>'}."""
+
+    @property
+    def chat_templates(self) -> dict[str, str]:
+        """By name; the usual one is 'default'."""
+
+    def identity_with(self, fingerprint: str) -> str:
+        """The fingerprint of a tokenizer together with these settings."""
+
 class NativeTokenizer:
     """The compiled engine behind lmemo.Tokenizer."""
 
@@ -803,9 +823,19 @@ class NativeTokenizer:
     def from_json(json: str | bytes) -> NativeTokenizer:
         """Builds the tokenizer that the text of a tokenizer.json describes."""
 
-    def encode(self, text: str | bytes, add_special_tokens: bool) -> NDArray[numpy.uint32]: ...
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> NativeTokenizer:
+        """
+        Builds it from a file, which is mapped and not copied, or from a model's directory.
+        """
 
-    def encode_batch(self, texts: Iterable[str | bytes], add_special_tokens: bool, threads: int) -> tuple[NDArray[numpy.uint32], NDArray[numpy.uint64]]:
+    @staticmethod
+    def load_tiktoken(path: str | os.PathLike[str], pattern: str, special_tokens: dict[str, int]) -> NativeTokenizer:
+        """Builds it from a tiktoken rank file."""
+
+    def encode(self, text: str | bytes, add_special_tokens: bool, truncation: tuple[int | None, int, bool] | None = None, padding: tuple[int | None, int, int, bool] | None = None) -> NDArray[numpy.uint32]: ...
+
+    def encode_batch(self, texts: Texts, add_special_tokens: bool, threads: int, truncation: tuple[int | None, int, bool] | None = None, padding: tuple[int | None, int, int, bool] | None = None) -> tuple[NDArray[numpy.uint32], NDArray[numpy.uint64]]:
         """
         All ids in one array, and where each text starts in it. `threads` 0 is one per core.
         """

@@ -6,6 +6,7 @@ from lmemo._core import LongValue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any, Protocol, TypeAlias
 
     from typing_extensions import Buffer
@@ -23,6 +24,17 @@ if TYPE_CHECKING:
         @property
         def __array_interface__(self) -> dict[str, Any]: ...
 
+    class ArrowArrayLike(Protocol):
+        """A pyarrow.Array, or any other column that offers the Arrow C data interface."""
+
+        def __arrow_c_array__(self, requested_schema: Any = None) -> Any: ...
+
+    class ArrowStreamLike(Protocol):
+        """A pyarrow.ChunkedArray, a polars.Series, …"""
+
+        def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+    Texts: TypeAlias = Iterable[str | bytes] | ArrowArrayLike | ArrowStreamLike | NumpyArray
     BytesLike: TypeAlias = Buffer | NumpyArray
     FieldInput: TypeAlias = None | bool | int | float | str | bytes | bytearray | LongValue | NumpyScalar
 

@@ -134,9 +134,11 @@ void init_disk_store(nb::module_& m) {
           "limit.\n"
           "read_only: nothing is written; put() returns False.\n"
           "create: make the directory if it is not there.\n"
-          "check: \"first_find\" checks the checksum of an entry at its first find by this object and again after "
+          "check: \"first_find\" checks the checksum of an entry at its first find by this object and again "
+          "after "
           "its file changed, \"every_find\" at every find.\n"
-          "segment_bytes, publish_seconds: what was put becomes visible to other processes in batches that are "
+          "segment_bytes, publish_seconds: what was put becomes visible to other processes in batches that "
+          "are "
           "at most this large and this old at the next put.\n"
           "refresh_seconds: how old a miss may be before the directory is looked at again.")
       .def_prop_ro(
@@ -152,6 +154,9 @@ void init_disk_store(nb::module_& m) {
 }
 
 void init_stores(nb::module_& m) {
+  m.def(
+      "default_store_directory", [] { return path_to_python(default_directory()); },
+      nb::sig("def default_store_directory() -> pathlib.Path"), "Where the store is if nobody says where.");
   init_base(m);
   init_disk_store(m);
   nb::class_<MemoryStoreObject, StoreObject>(

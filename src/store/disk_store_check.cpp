@@ -9,7 +9,8 @@ namespace lmemo {
 namespace {
 
 bool is_known_name(std::string_view name) {
-  return name == "segments" || name == "writing" || name == "maintenance.lock";
+  // tokenizers: what is known about tokenizers, kept beside the entries (docs/tokenizer.md).
+  return name == "segments" || name == "writing" || name == "maintenance.lock" || name == "tokenizers";
 }
 
 // The record itself may be sound and still not be what the rest of the segment says it is.

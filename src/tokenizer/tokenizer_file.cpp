@@ -1,6 +1,7 @@
 // Reads a tokenizer.json and chooses the engine for it.
 
-#include "base/file_system.h"
+#include "tokenizer/tokenizer_file.h"
+
 #include "lmemo/tokenizer.h"
 #include "tokenizer/reference/loader.h"
 
@@ -10,13 +11,23 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_json(std::string_view j
   return tokenizer::make_reference(json);
 }
 
-Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const std::filesystem::path& path) {
+namespace tokenizer {
+
+Result<std::shared_ptr<const MappedFile>> mapped_file(const std::filesystem::path& path) {
   std::error_code error;
-  const std::filesystem::path real =
-      std::filesystem::canonical(path, error);  // The hub's cache is full of links.
+  const std::filesystem::path real = std::filesystem::canonical(path, error);
   if (error) return errno_error(error.value(), "read", path);
-  LMEMO_ASSIGN(const auto file, real_file_system().map(real));
+  LMEMO_ASSIGN(auto file, real_file_system().map(real));
   if (!file) return Error{ErrorCode::io_error, "cannot read " + path.string() + ": it is gone"};
+  return file;
+}
+
+}  // namespace tokenizer
+
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return load_directory(path);
+  LMEMO_ASSIGN(const auto file, tokenizer::mapped_file(path));
   Result<std::shared_ptr<const Tokenizer>> tokenizer = from_json(text_of(file->bytes()));
   if (!tokenizer.ok()) return Error{tokenizer.error().code, path.string() + ": " + tokenizer.error().message};
   return tokenizer;

@@ -50,7 +50,8 @@ Result<AddedTokens> AddedTokens::make(const std::vector<AddedToken>& tokens, con
   for (const AddedToken& token : tokens) {
     if (token.content.empty()) continue;
     if (token.is_special) added.special_.try_emplace(token.content, true);
-    std::optional<uint32_t> id = added.id_of(token.content);
+    std::optional<uint32_t> id = token.fixed_id;
+    if (!id) id = added.id_of(token.content);
     if (!id) id = model.id_of(token.content);
     if (!id) {
       if (next_id > std::numeric_limits<uint32_t>::max()) return refusal(where, "no id is free");

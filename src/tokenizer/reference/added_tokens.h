@@ -23,8 +23,9 @@ struct AddedToken {
   bool is_single_word = false;  // Only where no word character touches it.
   bool strips_left = false;     // Takes the white space before it along.
   bool strips_right = false;
-  bool is_normalized = false;  // Looked for in normalized text.
-  bool is_special = false;     // Left out of decoded text.
+  bool is_normalized = false;                       // Looked for in normalized text.
+  bool is_special = false;                          // Left out of decoded text.
+  std::optional<uint32_t> fixed_id = std::nullopt;  // In formats whose ids count.
 
   bool operator==(const AddedToken&) const = default;
 };

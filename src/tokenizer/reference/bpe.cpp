@@ -81,6 +81,27 @@ Status Bpe::add_merges(std::span<const MergeText> merges, size_t from, size_t to
   return {};
 }
 
+std::unique_ptr<Bpe> Bpe::of_ranks(Vocabulary vocabulary, BpeOptions options) {
+  std::unique_ptr<Bpe> bpe(new Bpe(std::move(vocabulary), std::move(options)));
+  std::vector<std::string_view> parts;
+  std::vector<std::optional<uint32_t>> ids;
+  bpe->vocabulary_.for_each([&](std::string_view token, uint32_t id) {
+    parts.clear();
+    for (size_t cut = 0; (cut += char_bytes(token, cut)) < token.size();)
+      parts.insert(parts.end(), {token.substr(0, cut), token.substr(cut)});
+    ids.resize(parts.size());
+    bpe->vocabulary_.ids_of(parts, ids);
+    for (size_t i = 0; i < parts.size(); i += 2)
+      if (ids[i] && ids[i + 1]) bpe->merges_.push_back({*ids[i], *ids[i + 1], id, id});
+  });
+  std::stable_sort(bpe->merges_.begin(), bpe->merges_.end(),
+                   [](const BpeMerge& a, const BpeMerge& b) { return a.rank < b.rank; });
+  bpe->merge_at_.reserve(bpe->merges_.size());
+  for (uint32_t at = 0; at < bpe->merges_.size(); ++at)
+    bpe->merge_at_.find_or_add(pair_key(bpe->merges_[at].left, bpe->merges_[at].right), at);
+  return bpe;
+}
+
 void Bpe::drop_outdated() {
   if (merge_at_.size() == merges_.size()) return;
   std::erase_if(merges_, [](const BpeMerge& merge) { return merge.rank == kOutdated; });

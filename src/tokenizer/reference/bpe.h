@@ -29,7 +29,7 @@ struct BpeMerge {
   uint32_t left;
   uint32_t right;
   uint32_t id;
-  uint32_t rank;  // The place in the merge list.
+  uint32_t rank;  // The place in the merge list. Several may share one, see of_ranks().
 };
 
 class Bpe final : public Model {
@@ -37,6 +37,10 @@ class Bpe final : public Model {
   // `merges` in order of priority. Refuses a merge whose parts or whose result are no tokens.
   static Result<std::unique_ptr<Model>> make(Vocabulary vocabulary, std::span<const MergeText> merges,
                                              BpeOptions options, const std::string& where);
+
+  // As tiktoken: any two neighbours merge if together they are a token, the lowest id first, of those the leftmost.
+  // All ways to make a token have its id as their rank.
+  static std::unique_ptr<Bpe> of_ranks(Vocabulary vocabulary, BpeOptions options);
 
   Status tokenize(std::string_view piece, std::vector<uint32_t>& ids) const override;
   std::optional<uint32_t> id_of(std::string_view token) const override { return vocabulary_.id_of(token); }

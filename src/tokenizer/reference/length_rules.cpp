@@ -87,4 +87,28 @@ Result<std::optional<Padding>> padding_in(const Json& json, const std::string& w
   return std::optional<Padding>(padding);
 }
 
+Result<LengthRules> length_rules_for(const EncodeOptions& options, const std::optional<Truncation>& of_file,
+                                     const std::optional<Padding>& padding_of_file, size_t added_count) {
+  LengthRules rules{of_file, padding_of_file};
+  if (options.truncation) {
+    const auto [max_length, stride, from_left] = *options.truncation;
+    // HuggingFace fails on such a stride when it comes to cut, and does not cut at all where the template is longer.
+    const uint64_t room = max_length < added_count ? 0 : max_length - added_count;
+    if (max_length < added_count || (stride > 0 && stride >= room))
+      return Error{ErrorCode::invalid_argument, "truncation: max_length " + std::to_string(max_length) +
+                                                    " leaves no room behind " + std::to_string(added_count) +
+                                                    " special tokens and stride " + std::to_string(stride)};
+    rules.truncation = Truncation{max_length, from_left};
+  }
+  if (options.padding) {
+    const auto& [length, multiple_of, pad_id, on_left] = *options.padding;
+    if (std::max(length.value_or(0), multiple_of) > kMaxPaddedLength)
+      return Error{ErrorCode::invalid_argument,
+                   "padding: expected at most " + std::to_string(kMaxPaddedLength) + ", found " +
+                       std::to_string(std::max(length.value_or(0), multiple_of))};
+    rules.padding = Padding{length, multiple_of, pad_id, on_left};
+  }
+  return rules;
+}
+
 }  // namespace lmemo::tokenizer

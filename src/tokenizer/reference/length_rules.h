@@ -9,6 +9,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "lmemo/result.h"
+#include "lmemo/tokenizer.h"
 
 namespace lmemo::tokenizer {
 
@@ -35,5 +36,15 @@ struct Padding {
 };
 
 Result<std::optional<Padding>> padding_in(const nlohmann::json& json, const std::string& where);
+
+// What holds for one call: the options', else the file's.
+struct LengthRules {
+  std::optional<Truncation> truncation;
+  std::optional<Padding> padding;
+};
+
+// `added_count`: special tokens that this call adds.
+Result<LengthRules> length_rules_for(const EncodeOptions& options, const std::optional<Truncation>& of_file,
+                                     const std::optional<Padding>& padding_of_file, size_t added_count);
 
 }  // namespace lmemo::tokenizer

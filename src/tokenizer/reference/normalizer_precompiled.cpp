@@ -3,6 +3,7 @@
 // HuggingFace applies it to grapheme clusters, not as SentencePiece does: a cluster under six bytes is replaced as a
 // whole by what the shortest key at its front says; all else goes character by character.
 #include "base/utf8.h"
+#include "tokenizer/base64.h"
 #include "tokenizer/reference/normalizer_makers.h"
 #include "tokenizer/unicode/grapheme_clusters.h"
 
@@ -73,25 +74,6 @@ class Precompiled : public Normalizer {
   const std::vector<Unit> units_;
   const std::string replacements_;  // Each ends with a zero byte.
 };
-
-std::optional<std::string> base64_decoded(std::string_view text) {
-  static constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  while (text.ends_with('=')) text.remove_suffix(1);
-  std::string bytes;
-  uint32_t bits = 0;
-  int bit_count = 0;
-  for (const char c : text) {
-    const size_t digit = kDigits.find(c);
-    if (digit == std::string_view::npos) return std::nullopt;
-    bits = bits << 6 | static_cast<uint32_t>(digit);
-    bit_count += 6;
-    if (bit_count < 8) continue;
-    bit_count -= 8;
-    bytes += static_cast<char>(bits >> bit_count & 0xFF);
-  }
-  return bytes;
-}
 
 }  // namespace
 

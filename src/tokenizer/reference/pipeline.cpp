@@ -78,10 +78,11 @@ Result<std::vector<uint32_t>> ReferenceTokenizer::ids_of(std::string_view text) 
 Result<std::vector<uint32_t>> ReferenceTokenizer::encode(std::string_view text,
                                                          const EncodeOptions& options) const {
   LMEMO_TRY(expect_utf8(text));
-  LMEMO_ASSIGN(std::vector<uint32_t> ids, ids_of(text));
   const size_t added =
       parts_.post_processor && options.add_special_tokens ? parts_.post_processor->added_count() : 0;
-  if (parts_.truncation) parts_.truncation->apply(ids, added);
+  LMEMO_ASSIGN(const LengthRules rules, length_rules_for(options, parts_.truncation, parts_.padding, added));
+  LMEMO_ASSIGN(std::vector<uint32_t> ids, ids_of(text));
+  if (rules.truncation) rules.truncation->apply(ids, added);
   if (parts_.post_processor) {
     std::vector<Ids> sequences(1);
     sequences[0] = std::move(ids);
@@ -90,7 +91,7 @@ Result<std::vector<uint32_t>> ReferenceTokenizer::encode(std::string_view text,
          parts_.post_processor->process(std::move(sequences), options.add_special_tokens))
       ids.insert(ids.end(), sequence.begin(), sequence.end());
   }
-  if (parts_.padding) parts_.padding->apply(ids, parts_.padding->target(ids.size()));
+  if (rules.padding) rules.padding->apply(ids, rules.padding->target(ids.size()));
   return ids;
 }
 
@@ -121,11 +122,13 @@ Result<TokenBatch> ReferenceTokenizer::encode_batch(std::span<const std::string_
 
   size_t longest = 0;
   for (const std::vector<uint32_t>& ids : encoded) longest = std::max(longest, ids.size());
-  const uint64_t padded = parts_.padding ? parts_.padding->target(longest) : 0;
+  // Each has been padded by itself, and the rules have been found sound.
+  LMEMO_ASSIGN(const LengthRules rules, length_rules_for(options, parts_.truncation, parts_.padding, 0));
+  const uint64_t padded = rules.padding ? rules.padding->target(longest) : 0;
   TokenBatch batch;
   batch.offsets.reserve(texts.size() + 1);
   for (std::vector<uint32_t>& ids : encoded) {
-    if (parts_.padding) parts_.padding->apply(ids, padded);
+    if (rules.padding) rules.padding->apply(ids, padded);
     batch.ids.insert(batch.ids.end(), ids.begin(), ids.end());
     batch.offsets.push_back(batch.ids.size());
     ids = {};
