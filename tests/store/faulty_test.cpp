@@ -55,7 +55,8 @@ void fail_every_call(Fault fault, bool once) {
     run.workload.run();
     run.files.heal();
     INFO("call ", 1 + i * calls / runs, " of ", calls, ": ", run.files.first_failure());
-    REQUIRE(run.files.has_failed());
+    // How often a file is looked at depends on the time that passes: a quick run may never come to the last calls.
+    REQUIRE((run.files.has_failed() || run.files.calls() < 1 + i * calls / runs));
     REQUIRE(run.workload.lies() == std::vector<std::string>{});
     for (const PowerCut& cut : PowerCut::samples(1, i)) {
       INFO("then the power is cut: ", cut.describe());
