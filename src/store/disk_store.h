@@ -108,6 +108,8 @@ class DiskStore final : public Store {
   bool load_locked(const std::vector<std::string>& names);
   bool open_locked(const std::string& name, std::vector<SegmentPtr>& segments);
   void forget_locked(const std::string& name);
+  // Out of the directory; its hits stay counted.
+  void leave_locked(const SegmentPtr& segment);
   Status take_over_leftovers(std::vector<std::string>* still_there, uint64_t* removed);
   // A private file under a new name; `capacity` as in SegmentWriter::create().
   Result<std::unique_ptr<SegmentWriter>> begin_segment_locked(uint64_t capacity);

@@ -67,7 +67,7 @@ Status DiskStore::publish(bool even_if_young) {
   LMEMO_TRY(publish_batch(*batch.writer));
   {
     const Lock lock(mutex_);
-    directory_.remove(batch.segment);
+    leave_locked(batch.segment);
     unpublished_ = {};
   }
   merge_small_segments();
@@ -125,7 +125,7 @@ Status DiskStore::renew_unpublished_locked() {
   }
   fresh.segment = Segment::pending(fresh.writer);
   directory_.add({fresh.segment});
-  directory_.remove(lost.segment);
+  leave_locked(lost.segment);
   unpublished_ = fresh;
   failed_puts_ += unreadable;
   lost_records_ += unreadable;
@@ -245,10 +245,14 @@ Status DiskStore::refresh_all_locked() {
 void DiskStore::forget_locked(const std::string& name) {
   const auto known = published_.find(name);
   const SegmentPtr segment = known->second;
+  leave_locked(segment);
+  published_.erase(known);
+}
+
+void DiskStore::leave_locked(const SegmentPtr& segment) {
   for (uint16_t kind = 0; kind < segment->kinds().size(); ++kind)
     if (const uint64_t hits = segment->hits(kind)) counters_[segment->kinds()[kind]].hits += hits;
   directory_.remove(segment);
-  published_.erase(known);
 }
 
 Status DiskStore::take_over_leftovers(std::vector<std::string>* still_there, uint64_t* removed) {

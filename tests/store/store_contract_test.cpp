@@ -55,6 +55,8 @@ TEST_CASE_TEMPLATE("what was never put is a miss, and is counted", Kit, DiskKit,
   CHECK(stats.puts == 1);
   CHECK(stats.counters.at("tokens").hits == 1);
   CHECK(stats.counters.at("tokens").put_bytes == 1);
+  CHECK(kit.store->flush().ok());
+  CHECK(kit.store->stats().hits == 1);  // Also after the batch in which it was found became a segment.
 }
 
 TEST_CASE_TEMPLATE("the later put wins, before and after a flush", Kit, DiskKit, MemoryKit) {
