@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "lmemo/bytes.h"
+#include "lmemo/hold.h"
 #include "lmemo/key.h"
 #include "lmemo/progress.h"
 #include "lmemo/result.h"
@@ -33,17 +34,18 @@ inline constexpr uint64_t kDefaultMaxBytes = uint64_t{10} << 30;
 // the store meanwhile. Cheap to copy.
 class Hit {
  public:
+  Hit(Bytes value, int64_t written_ns, Hold hold) : value_(value), written_ns_(written_ns), hold_(std::move(hold)) {}
   Hit(Bytes value, int64_t written_ns, std::shared_ptr<const void> owner)
       : value_(value), written_ns_(written_ns), owner_(std::move(owner)) {}
 
   Bytes value() const { return value_; }
   // When it was put: nanoseconds since 1970, never twice the same within a process.
   int64_t written_ns() const { return written_ns_; }
-  const std::shared_ptr<const void>& owner() const { return owner_; }
 
  private:
   Bytes value_;
   int64_t written_ns_;
+  Hold hold_;                          // One of these keeps the value alive.
   std::shared_ptr<const void> owner_;
 };
 

@@ -23,7 +23,9 @@ struct ForkGuard {
 
   static ForkGuard& instance() {
     static ForkGuard* const guard = [] {
-      real_file_system();  // Its handlers first: fork() then waits for our locks before it waits for those below.
+      // Their handlers first: fork() then waits for our locks before it waits for those below.
+      real_file_system();
+      held_things::prepare_for_fork();
       pthread_atfork([] { instance().before(); }, [] { instance().after_in_parent(); },
                      [] { instance().after_in_child(); });
       return new ForkGuard;  // Never destroyed: fork() may come late.
@@ -93,7 +95,6 @@ DiskStore::~DiskStore() {
 void DiskStore::after_fork_in_child() {
   notice_mutex_.unlock();
   mutex_.unlock();
-  directory_.forget_readers_after_fork();
   // Whoever held these lives on in the parent only.
   publish_mutex_.release();
   maintenance_mutex_.release();
@@ -158,26 +159,28 @@ bool DiskStore::is_alive(const Segment& segment, uint32_t ordinal) const {
 }
 
 std::optional<Hit> DiskStore::find(const Digest& digest) {
-  for (bool looked_again = false;; looked_again = true) {
-    Directory::Place place;
-    if (directory_.find(digest, place))
-      if (std::optional<Hit> hit = check_out(std::move(place))) return hit;
-    if (looked_again || !refresh_if_due()) break;
+  Directory::Place place;
+  const bool is_there = directory_.find(digest, place);
+  if (is_there && place.is_ready && was_looked_at(*place.segment)) [[likely]] {
+    place.segment->count_hit(place.kind, *place.counters);
+    return Hit(place.value, place.written_ns, std::move(place.hold));
   }
+  if (is_there)
+    if (std::optional<Hit> hit = check_out(place)) return hit;
+  if (refresh_if_due() && directory_.find(digest, place))
+    if (std::optional<Hit> hit = check_out(place)) return hit;
   misses_.add();
   return std::nullopt;
 }
 
-std::optional<Hit> DiskStore::check_out(Directory::Place place) {
+// Everything that a find does but the first time. Not ready: not looked at yet, erased, damaged, or to be checked at every find.
+std::optional<Hit> DiskStore::check_out(Directory::Place& place) {
   Segment& segment = *place.segment;
   const uint32_t ordinal = place.ordinal;
-  const IndexEntry& entry = segment.entry(ordinal);
-  if (entry.kind == kErasureKind || segment.has_mark(ordinal, Segment::kDamaged)) return std::nullopt;
-  Bytes value;
-  if (options_.check == CheckPolicy::first_find && is_unchanged(segment) &&
-      segment.has_mark(ordinal, Segment::kChecked)) {
-    value = segment.unchecked_value(ordinal);
-  } else {
+  if (place.kind == kErasureKind || segment.has_mark(ordinal, Segment::kDamaged)) return std::nullopt;
+  const bool is_check_at_first = options_.check == CheckPolicy::first_find;
+  Bytes value = place.value;
+  if (!is_check_at_first || !is_unchanged(segment) || !segment.has_mark(ordinal, Segment::kChecked)) {
     const std::optional<RecordView> record = segment.checked_record(ordinal);
     if (!record) {
       note_damage(segment, ordinal);
@@ -188,23 +191,30 @@ std::optional<Hit> DiskStore::check_out(Directory::Place place) {
   }
   if (segment.set_mark(ordinal, Segment::kTouched)) {
     segment.is_touched.store(true, std::memory_order_relaxed);
-    run_bytes_.fetch_add(stored_bytes(entry), std::memory_order_relaxed);
+    run_bytes_.fetch_add(stored_bytes(segment.entry(ordinal)), std::memory_order_relaxed);
   }
-  segment.count_hit(entry.kind);
-  return Hit(value, entry.written_ns, std::move(place.segment));
+  if (is_check_at_first) directory_.mark_ready(segment, ordinal);
+  segment.count_hit(place.kind, *place.counters);
+  return Hit(value, place.written_ns, std::move(place.hold));
+}
+
+bool DiskStore::was_looked_at(const Segment& segment) {
+  return coarse_monotonic_ns() - segment.looked_at_ns.load(std::memory_order_relaxed) < kTrustNs;
 }
 
 // Nobody may change a published file. Where somebody did, what was checked before no longer counts.
 bool DiskStore::is_unchanged(Segment& segment) {
-  if (segment.state() == SegmentState::pending) return true;
+  if (segment.state() == SegmentState::pending || was_looked_at(segment)) return true;
   const int64_t now = coarse_monotonic_ns();
-  if (now - segment.looked_at_ns.load(std::memory_order_relaxed) < kTrustNs) return true;
   const Result<FileStatus> status = files_.status(segments_path_ / segment.name());
   if (!status.ok()) return false;
   // An unlinked file has no name left by which it could be changed.
   if (status->type != FileType::missing &&
-      segment.modified_ns.exchange(status->modified_ns, std::memory_order_relaxed) != status->modified_ns)
+      segment.modified_ns.exchange(status->modified_ns, std::memory_order_relaxed) != status->modified_ns) {
     segment.forget_checks();
+    for (uint32_t ordinal = 0; ordinal < segment.entries().size(); ++ordinal)
+      directory_.take_back_ready(segment, ordinal);
+  }
   segment.looked_at_ns.store(now, std::memory_order_relaxed);
   return true;
 }
@@ -212,7 +222,7 @@ bool DiskStore::is_unchanged(Segment& segment) {
 bool DiskStore::contains(const Digest& digest) {
   for (bool looked_again = false;; looked_again = true) {
     Directory::Place place;
-    if (directory_.find(digest, place) && place.segment->entry(place.ordinal).kind != kErasureKind &&
+    if (directory_.find(digest, place) && place.kind != kErasureKind &&
         !place.segment->has_mark(place.ordinal, Segment::kDamaged))
       return true;
     if (looked_again || !refresh_if_due()) return false;
@@ -221,6 +231,7 @@ bool DiskStore::contains(const Digest& digest) {
 
 void DiskStore::note_damage(Segment& segment, uint32_t ordinal) {
   if (!segment.set_mark(ordinal, Segment::kDamaged)) return;
+  directory_.take_back_ready(segment, ordinal);
   damaged_records_.fetch_add(1, std::memory_order_relaxed);
   const uint64_t offset = segment.entry(ordinal).offset;
   notify(ErrorCode::corruption, "damage in " + segment.name(),

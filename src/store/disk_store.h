@@ -74,7 +74,8 @@ class DiskStore final : public Store {
   // --- disk_store.cpp
   Status make_directories();
   bool is_alive(const Segment& segment, uint32_t ordinal) const;  // The newest of its digest, and a value.
-  std::optional<Hit> check_out(Directory::Place place);
+  std::optional<Hit> check_out(Directory::Place& place);
+  static bool was_looked_at(const Segment& segment);
   bool is_unchanged(Segment& segment);
   void note_damage(Segment& segment, uint32_t ordinal);
   void notify(ErrorCode code, const std::string& cause, const std::string& message);

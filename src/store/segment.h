@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/file_system.h"
+#include "base/held_things.h"
 #include "lmemo/store.h"
 #include "store/fields_block.h"
 #include "store/record.h"
@@ -43,11 +44,6 @@ class Segment {
   // Sorted by digest, but not while pending. A pending segment shows those there were when it was asked.
   std::span<const IndexEntry> entries() const;
   const IndexEntry& entry(uint32_t ordinal) const { return entries_[ordinal]; }
-  // What a find looks at next: the far end of the entry, which may lie in the next cache line, and its marks.
-  void prefetch(uint32_t ordinal) const {
-    __builtin_prefetch(&entries_[ordinal].kind);
-    __builtin_prefetch(&marks_[ordinal]);
-  }
   std::string_view kind_name(uint16_t kind) const { return kinds()[kind]; }
 
   // The entry's value, if the record is sound and says what the index says.
@@ -71,8 +67,18 @@ class Segment {
     if (has_mark(ordinal, mark)) return false;
     return (marks_[ordinal].fetch_or(mark, std::memory_order_relaxed) & mark) == 0;
   }
-  void count_hit(uint16_t kind) { hits_[kind].fetch_add(1, std::memory_order_relaxed); }
-  uint64_t hits(uint16_t kind) const { return hits_[kind].load(std::memory_order_relaxed); }
+  // The first kinds of a segment, mostly the only ones, are counted without a locked instruction, beside the holds.
+  void count_hit(uint16_t kind, ThreadLane::Counters& counters) {
+    if (kind < kTallies)
+      add_alone(counters.tallies[kind]);
+    else
+      hits_[kind].fetch_add(1, std::memory_order_relaxed);
+  }
+  uint64_t hits(uint16_t kind) const {
+    if (kind < kTallies) return thing == 0 ? 0 : held_things::total(thing, kind);
+    return hits_[kind].load(std::memory_order_relaxed);
+  }
+  uint32_t thing = 0;  // Under which the Directory holds this segment; guarded as the Directory is.
   // The writer of a pending segment may grow this: ask under the lock that guards the writer.
   const std::vector<std::string>& kinds() const { return writer_ ? writer_->kinds() : kinds_; }
   std::atomic<bool> is_touched{false};  // Some entry has kTouched.
@@ -96,6 +102,8 @@ class Segment {
   Status read_index();
   void scan_for_entries();
   void make_marks(size_t entry_count, size_t kind_count);
+
+  static constexpr uint16_t kTallies = std::tuple_size_v<decltype(ThreadLane::Counters::tallies)>;
 
   // Constant after construction.
   std::string name_;

@@ -2,8 +2,9 @@
 
 #include <doctest/doctest.h>
 
-#include <cstddef>
-#include <new>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <vector>
 
 #include "support/test_scale.h"
@@ -13,7 +14,6 @@ namespace {
 
 TEST_CASE("what a writer took away is freed only when no reader may look at it") {
   constexpr int kAlive = 42;
-  ReaderGate gate;
   std::atomic<int*> shared{new int(kAlive)};
   std::atomic<bool> is_over{false};
   std::atomic<int> wrong{0};
@@ -23,14 +23,14 @@ TEST_CASE("what a writer took away is freed only when no reader may look at it")
     readers.emplace_back([&] {
       ++started;
       while (!is_over) {
-        const ReaderGate::Pass pass(gate);
+        const ReaderGate::Pass pass;
         if (*shared.load(std::memory_order_seq_cst) != kAlive) ++wrong;
       }
     });
   while (started < 3) std::this_thread::yield();
   for (int64_t round = 0; round < test::scaled(2000, 100); ++round) {
     int* const old = shared.exchange(new int(kAlive), std::memory_order_seq_cst);
-    gate.wait_for_readers();
+    ReaderGate::wait_for_readers();
     *old = -1;  // Nobody looks any more; a sanitizer would tell.
     delete old;
   }
@@ -41,21 +41,53 @@ TEST_CASE("what a writer took away is freed only when no reader may look at it")
 }
 
 TEST_CASE("passes nest, and a gate without readers makes nobody wait") {
-  ReaderGate gate;
-  gate.wait_for_readers();
+  ReaderGate::wait_for_readers();
   {
-    const ReaderGate::Pass outer(gate);
-    const ReaderGate::Pass inner(gate);
+    const ReaderGate::Pass outer;
+    { const ReaderGate::Pass inner; }
+    CHECK(outer.lane().passes % 2 == 1);
   }
-  gate.wait_for_readers();
+  ReaderGate::wait_for_readers();
+}
+
+TEST_CASE("a writer waits for a reader that is inside, however often others come and go") {
+  std::atomic<int> step{0};
+  std::thread reader([&] {
+    const ReaderGate::Pass pass;
+    step = 1;
+    while (step != 2) std::this_thread::yield();
+    step = 3;
+  });
+  while (step != 1) std::this_thread::yield();
+  std::thread writer([&] {
+    ReaderGate::wait_for_readers();
+    CHECK(step == 3);
+  });
+  for (int i = 0; i < 1000; ++i) const ReaderGate::Pass pass;
+  step = 2;
+  reader.join();
+  writer.join();
 }
 
 TEST_CASE("readers of the other side of a fork are forgotten") {
-  ReaderGate gate;
-  alignas(ReaderGate::Pass) std::byte memory[sizeof(ReaderGate::Pass)];
-  new (memory) ReaderGate::Pass(gate);  // Never ends here: its thread lives on in the parent only.
-  gate.forget_readers_after_fork();
-  gate.wait_for_readers();
+  std::atomic<int> step{0};
+  std::thread reader([&] {
+    const ReaderGate::Pass pass;  // Never ends in the child: its thread lives on in the parent only.
+    step = 1;
+    while (step != 2) std::this_thread::yield();
+  });
+  while (step != 1) std::this_thread::yield();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(10);
+    ReaderGate::wait_for_readers();
+    ::_exit(0);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  CHECK(status == 0);
+  step = 2;
+  reader.join();
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ const Segment* place_of(Directory& directory, int number) {
   if (!directory.find(digest_of(number), place)) return nullptr;
   CHECK(place.segment->entry(place.ordinal).digest == digest_of(number));
   CHECK(directory.is_current(*place.segment, place.ordinal));
-  return place.segment.get();
+  return place.segment;
 }
 
 TEST_CASE("every entry is found where it is, and nothing else is") {
@@ -82,6 +82,42 @@ TEST_CASE("what is removed is not found, and what it hid does not come back") {
   directory.remove(newer);  // Twice does no harm.
   directory.add({newer});
   CHECK(place_of(directory, 7) == newer.get());
+}
+
+TEST_CASE("a record that was marked ready is found at once, until it is replaced, removed or taken back") {
+  const auto older = segment_of(0, 10, 1), newer = segment_of(5, 15, 2);
+  Directory directory;
+  directory.add({older});
+  const auto is_ready = [&](int number) {
+    Directory::Place place;
+    REQUIRE(directory.find(digest_of(number), place));
+    const IndexEntry& entry = place.segment->entry(place.ordinal);
+    CHECK(entry.digest == digest_of(number));
+    CHECK(place.written_ns == entry.written_ns);
+    CHECK(place.kind == entry.kind);
+    CHECK(place.value.data() == place.segment->unchecked_value(place.ordinal).data());
+    CHECK(place.value.size() == entry.value_bytes);
+    return place.is_ready;
+  };
+  for (uint32_t ordinal = 0; ordinal < 10; ++ordinal) directory.mark_ready(*older, ordinal);
+  for (int i = 0; i < 10; ++i) CHECK(is_ready(i));
+  directory.take_back_ready(*older, 0);
+  int ready = 0;
+  for (int i = 0; i < 10; ++i) ready += is_ready(i);
+  CHECK(ready == 9);
+  directory.add({newer});  // Replaces five of them.
+  for (int i = 5; i < 10; ++i) {
+    CHECK_FALSE(is_ready(i));
+    CHECK(place_of(directory, i) == newer.get());
+  }
+  for (uint32_t ordinal = 0; ordinal < 10; ++ordinal) directory.mark_ready(*older, ordinal);  // In vain for those.
+  for (int i = 5; i < 10; ++i) CHECK_FALSE(is_ready(i));
+  for (uint32_t ordinal = 0; ordinal < 10; ++ordinal) directory.mark_ready(*newer, ordinal);
+  for (int i = 0; i < 15; ++i) CHECK(is_ready(i));
+  directory.remove(newer);
+  for (int i = 5; i < 15; ++i) CHECK(place_of(directory, i) == nullptr);
+  for (int i = 100; i < 5000; i += 50) directory.add({segment_of(i, i + 50, 1)});  // A larger table.
+  for (int i = 0; i < 5; ++i) CHECK(place_of(directory, i) == older.get());
 }
 
 TEST_CASE("a place keeps its segment alive after it was removed") {

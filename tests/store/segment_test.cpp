@@ -89,9 +89,15 @@ TEST_CASE("marks are set once and stay") {
   CHECK(segment->set_mark(0, Segment::kDamaged));
   CHECK(segment->has_mark(0, Segment::kTouched));
   CHECK_FALSE(segment->has_mark(1, Segment::kTouched));
-  segment->count_hit(1);
+}
+
+TEST_CASE("hits are counted by kind, also those beyond the first kinds") {
+  const auto segment = *read(two_entries().finish());
+  segment->thing = held_things::add(segment);
+  segment->count_hit(1, thread_lanes::lane().counters(segment->thing));
   CHECK(segment->hits(1) == 1);
   CHECK(segment->hits(0) == 0);
+  held_things::let_go(segment->thing);
 }
 
 }  // namespace
