@@ -130,9 +130,12 @@ void LmdbPeer::open() {
 uint64_t LmdbPeer::find_all(std::span<const Digest> digests) {
   uint64_t bytes = 0;
   for (const Digest& digest : digests) {
-    if (renews_) {
+    if (reads_ == Reads::renewed) {
       mdb_txn_reset(handles_->reading);
       check(mdb_txn_renew(handles_->reading), "renew");
+    } else if (reads_ == Reads::begun) {
+      mdb_txn_abort(handles_->reading);
+      check(mdb_txn_begin(handles_->environment, nullptr, MDB_RDONLY, &handles_->reading), "begin");
     }
     MDB_val key = value_of(digest.bytes), value;
     if (mdb_get(handles_->reading, handles_->database, &key, &value) == 0) bytes += value.mv_size;

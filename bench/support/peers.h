@@ -59,9 +59,9 @@ class LmemoPeer : public Peer {
   std::unique_ptr<Store> store_;
 };
 
-// LMDB's C library in its best reasonable shape: a map larger than the data (never grown), MDB_NOTLS, no read-ahead, one
-// read transaction for all finds. That one sees nothing new, and while it lives the file only grows: a program that
-// reads and writes has to renew it again and again, as set_renews(true) does.
+// LMDB's C library in its best reasonable shape: a map larger than the data (never grown), MDB_NOTLS, no read-ahead. One
+// read transaction for all finds is its fastest, but sees nothing new, and while it lives the file only grows: a program that
+// reads and writes has to renew it again and again, or, written the simplest way, begins one for every find.
 class LmdbPeer : public Peer {
  public:
   enum class Writes { by_pwrite, by_map };  // by_map: MDB_WRITEMAP.
@@ -74,13 +74,14 @@ class LmdbPeer : public Peer {
   void open() override;
   uint64_t find_all(std::span<const Digest> digests) override;
   void close() override;
-  void set_renews(bool renews) { renews_ = renews; }
+  enum class Reads { of_a_snapshot, renewed, begun };  // What is done before every find: nothing, renew, abort and begin.
+  void set_reads(Reads reads) { reads_ = reads; }
 
  private:
   struct Handles;
   void start(bool without_sync);
   const Writes writes_;
-  bool renews_ = false;
+  Reads reads_ = Reads::of_a_snapshot;
   std::unique_ptr<Handles> handles_;
 };
 
