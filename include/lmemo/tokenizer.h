@@ -83,6 +83,12 @@ struct ModelSettings {
   Digest identity_with(const Digest& tokenizer) const;
 };
 
+// What a tokenizer is made of, in words: {"normalizer", "NFC"}.
+struct TokenizerPart {
+  std::string name;
+  std::string description;
+};
+
 // Never changes after it was loaded: any number of threads may use one object.
 class Tokenizer {
  public:
@@ -117,6 +123,7 @@ class Tokenizer {
   // and the rules by which it is read. Not over the engine, since all engines agree.
   virtual const Digest& identity() const = 0;
   virtual std::string_view engine() const = 0;  // "reference"
+  virtual std::vector<TokenizerPart> parts() const = 0;
 
  private:
   static Result<std::shared_ptr<const Tokenizer>> load_directory(const std::filesystem::path& path);

@@ -1133,7 +1133,7 @@ class Instrumentation:
 
     def __exit__(self, *exception: object) -> None: ...
 
-def run_command_line(arguments: Iterable[str], package: str | os.PathLike[str]) -> int:
+def run_command_line(arguments: Iterable[str], package: str | os.PathLike[str], oracle: Callable[[pathlib.Path], tuple[str, list[str], Callable[[list[str]], list[list[int]]]]] | None = None) -> int:
     """
     Runs one command of `lmemo` and returns its exit code. Writes to the standard streams of the process, past sys.stdout and sys.stderr: flush these before.
     """

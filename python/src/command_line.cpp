@@ -2,10 +2,12 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -43,12 +45,52 @@ class InterruptNote {
   struct sigaction before_{};
 };
 
-int run(const std::vector<std::string>& arguments, const std::filesystem::path& package) {
+// Calls Python without letting an exception of it through.
+template <typename Call>
+auto asked(Call call) -> Result<decltype(call())> {
+  const nb::gil_scoped_acquire with_gil;
+  try {
+    return call();
+  } catch (const std::exception& error) {
+    std::string message = error.what();
+    return Error{ErrorCode::incompatible, message.substr(0, message.find("\n\nAt:"))};
+  }
+}
+
+// `make(path)` gives (name, traps, encode), and encode(texts) a list of ids for each of them: lmemo/_oracle.py.
+Result<TokenOracle> oracle_of(nb::handle make, const std::filesystem::path& tokenizer) {
+  return asked([&] {
+    const nb::object made = make(path_to_python(tokenizer));
+    TokenOracle oracle;
+    oracle.name = nb::cast<std::string>(made[0]);
+    for (const nb::handle trap : made[1]) oracle.traps.push_back(nb::cast<std::string>(trap));
+    const nb::object encode = made[2];
+    // Freed with the GIL, whoever lets go of it last.
+    const std::shared_ptr<nb::object> kept(new nb::object(encode), [](nb::object* object) {
+      const nb::gil_scoped_acquire with_gil;
+      delete object;
+    });
+    oracle.encode = [kept](std::span<const std::string> texts) {
+      return asked([&] {
+        nb::list list;
+        for (const std::string& text : texts) list.append(nb::str(text.data(), text.size()));
+        return nb::cast<std::vector<std::vector<uint32_t>>>((*kept)(list));
+      });
+    };
+    return oracle;
+  });
+}
+
+int run(const std::vector<std::string>& arguments, const std::filesystem::path& package, nb::handle oracle) {
   const InterruptNote interrupt_note;
   CliEnvironment environment = process_environment();
   environment.interrupted = [] { return was_interrupted != 0; };
   environment.version = kVersion;
   environment.shipped_corpus = find_shipped_corpus(package);
+  if (!oracle.is_none())
+    environment.token_oracle = [oracle](const std::filesystem::path& path) {
+      return oracle_of(oracle, path);
+    };
   const int exit_code = run_cli(arguments, environment);
   const int output_error = finish_output();
   if (output_error == 0) return exit_code;
@@ -56,19 +98,22 @@ int run(const std::vector<std::string>& arguments, const std::filesystem::path& 
   return exit_code == kExitFine ? static_cast<int>(kExitFailed) : exit_code;
 }
 
-int run_command_line(const nb::iterable& arguments, nb::handle package) {
+int run_command_line(const nb::iterable& arguments, nb::handle package, nb::handle oracle) {
   std::vector<std::string> words;
   for (const nb::handle argument : arguments) words.push_back(path_of(argument).string());
   const std::filesystem::path start = path_of(package);
   const nb::gil_scoped_release without_gil;
-  return run(words, start);
+  return run(words, start, oracle);
 }
 
 }  // namespace
 
 void init_command_line(nb::module_& m) {
-  m.def("run_command_line", &run_command_line, "arguments"_a, "package"_a,
-        nb::sig("def run_command_line(arguments: Iterable[str], package: str | os.PathLike[str]) -> int"),
+  m.def("run_command_line", &run_command_line, "arguments"_a, "package"_a, "oracle"_a.none() = nb::none(),
+        nb::sig("def run_command_line(arguments: Iterable[str], package: str | os.PathLike[str], oracle: "
+                "Callable[[pathlib.Path], tuple[str, list[str], Callable[[list[str]], list[list[int]]]]] | "
+                "None = None) "
+                "-> int"),
         "Runs one command of `lmemo` and returns its exit code. Writes to the standard streams of the "
         "process, past "
         "sys.stdout and sys.stderr: flush these before.");

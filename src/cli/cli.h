@@ -9,9 +9,12 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "lmemo/result.h"
 
 namespace lmemo {
 
@@ -23,6 +26,14 @@ struct ExternalCommand {
   std::string name;
   std::string summary;
   std::function<int(const std::vector<std::string>& arguments, CliEnvironment& environment)> run;
+};
+
+// HuggingFace's tokenizer for a file, to compare with: only Python has it.
+struct TokenOracle {
+  std::string name;                // "tokenizers 0.23.3"
+  std::vector<std::string> traps;  // Texts that tokenizers get wrong.
+  // One row of ids for each text, special tokens added.
+  std::function<Result<std::vector<std::vector<uint32_t>>>(std::span<const std::string> texts)> encode;
 };
 
 // All that a command sees of the world outside. An empty function counts as "there is none".
@@ -40,6 +51,8 @@ struct CliEnvironment {
   // Puts a question to the person at the terminal, and looks at `stop` while it waits. nullopt: end of input, or
   // stopped.
   std::function<std::optional<std::string>(std::string_view question, const std::function<bool()>& stop)> ask;
+  // All of standard input.
+  std::function<Result<std::string>()> read_input;
   // True once the user pressed Ctrl-C. Called often, from the working thread.
   std::function<bool()> interrupted;
 
@@ -47,6 +60,7 @@ struct CliEnvironment {
   std::filesystem::path shipped_corpus;  // The texts that come with lmemo; empty if they were not found.
   std::string version;
   std::vector<ExternalCommand> external_commands;
+  std::function<Result<TokenOracle>(const std::filesystem::path& tokenizer)> token_oracle;
 };
 
 // 3 and 4 are answers, not failures: the command ran to its end.

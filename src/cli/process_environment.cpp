@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace lmemo {
 namespace {
@@ -45,6 +46,22 @@ std::optional<std::string> ask_terminal(std::string_view question, const std::fu
   return std::nullopt;
 }
 
+Result<std::string> read_standard_input() {
+  std::string text;
+  char block[65536];
+  while (true) {
+    const ssize_t count = read(STDIN_FILENO, block, sizeof block);
+    if (count == 0) return text;
+    if (count > 0) {
+      text.append(block, static_cast<size_t>(count));
+    } else if (errno == EINTR) {
+      return Error{ErrorCode::interrupted, "interrupted while reading standard input"};
+    } else {
+      return Error{ErrorCode::io_error, std::string("cannot read standard input: ") + std::strerror(errno)};
+    }
+  }
+}
+
 }  // namespace
 
 CliEnvironment process_environment() {
@@ -67,6 +84,7 @@ CliEnvironment process_environment() {
     return value ? std::optional<std::string>(value) : std::nullopt;
   };
   environment.ask = ask_terminal;
+  environment.read_input = read_standard_input;
   std::error_code ignored;
   environment.working_directory = std::filesystem::current_path(ignored);
   return environment;

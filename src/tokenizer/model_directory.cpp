@@ -92,7 +92,9 @@ Result<Json> templates_of(const path& directory, const Json& config) {
 class DirectoryTokenizer final : public Tokenizer {
  public:
   DirectoryTokenizer(std::shared_ptr<const Tokenizer> tokenizer, const ModelSettings& settings)
-      : tokenizer_(std::move(tokenizer)), identity_(settings.identity_with(tokenizer_->identity())) {}
+      : tokenizer_(std::move(tokenizer)),
+        identity_(settings.identity_with(tokenizer_->identity())),
+        settings_(settings) {}
 
   Result<std::vector<uint32_t>> encode(std::string_view text, const EncodeOptions& options) const override {
     return tokenizer_->encode(text, options);
@@ -111,10 +113,18 @@ class DirectoryTokenizer final : public Tokenizer {
   std::optional<std::string> id_to_token(uint32_t id) const override { return tokenizer_->id_to_token(id); }
   const Digest& identity() const override { return identity_; }
   std::string_view engine() const override { return tokenizer_->engine(); }
+  std::vector<TokenizerPart> parts() const override {
+    std::vector<TokenizerPart> parts = tokenizer_->parts();
+    for (const auto& [role, token] : settings_.special_tokens) parts.push_back({role, token});
+    for (const auto& [name, text] : settings_.chat_templates)
+      parts.push_back({"chat template", name + ", " + std::to_string(text.size()) + " bytes"});
+    return parts;
+  }
 
  private:
   const std::shared_ptr<const Tokenizer> tokenizer_;
   const Digest identity_;
+  const ModelSettings settings_;
 };
 
 }  // namespace

@@ -167,6 +167,9 @@ Result<Parts> tiktoken_parts(std::string_view file, const TiktokenOptions& optio
                        (content.empty() ? " has no text" : " belongs to another token")};
     specials.push_back({.content = content, .is_special = true, .fixed_id = id});
   }
+  parts.in_words = {{"model", "tiktoken BPE, " + std::to_string(vocabulary.size()) + " tokens"},
+                    {"pattern", options.pattern},
+                    {"special tokens", std::to_string(specials.size())}};
   BpeOptions bpe;
   bpe.ignore_merges = true;
   parts.model = Bpe::of_ranks(std::move(vocabulary), std::move(bpe));

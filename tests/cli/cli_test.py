@@ -138,6 +138,60 @@ def test_a_name_that_is_not_utf8_is_no_trouble(stored: Lmemo) -> None:
     assert json.loads(as_json.stdout)["entries"] == 4
 
 
+# ------------------------------------------------------------------------------------------------------ tokenizer
+
+TOKENIZER = {
+    "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None, "pre_tokenizer": {"type": "WhitespaceSplit"},
+    "post_processor": None, "decoder": None, "model": {"type": "WordLevel", "unk_token": "u", "vocab": {"u": 0, "a": 1, "b": 2}},
+}  # fmt: skip
+
+
+def test_a_tokenizer_is_compared_with_huggingface_where_python_is(lmemo: Lmemo) -> None:
+    (lmemo.directory / "tokenizer.json").write_text(json.dumps(TOKENIZER))
+    corpus = lmemo.directory / "corpus" / "deeper"
+    corpus.mkdir(parents=True)
+    (corpus / "a.txt").write_text("a b c")
+    (corpus.parent / "b.txt").write_text("b a")
+    (corpus.parent / "c.bin").write_bytes(b"\xff")
+    ran = lmemo.run("tokenizer", "check", ".", "corpus", "--json")
+    if name_of(lmemo.program) == "stand-alone":
+        assert ran.returncode == 1
+        assert "pip install lmemo tokenizers" in ran.stderr
+        return
+    pytest.importorskip("tokenizers")
+    answer = json.loads(ran.stdout)
+    assert ran.returncode == 0, ran.stderr
+    assert (answer["documents"], answer["skipped"], answer["ids"], answer["mismatches"]) == (2, 1, 5, 0)
+    words = lmemo.run("tokenizer", "check", "tokenizer.json")  # The traps, and the texts that come with lmemo.
+    assert words.returncode == 0, words.stderr
+    assert "no document differs" in words.stdout
+
+
+def test_a_document_that_differs_is_named_with_the_place(lmemo: Lmemo) -> None:
+    """Two tokenizers instead of two engines: the directory changes between the two that read it."""
+    if name_of(lmemo.program) == "stand-alone":
+        pytest.skip("needs Python")
+    pytest.importorskip("tokenizers")
+    (lmemo.directory / "tokenizer.json").write_text(json.dumps(TOKENIZER))
+    (lmemo.directory / "text.txt").write_text("a b a b b a")
+    program = (
+        "import pathlib, sys, lmemo.__main__, lmemo._oracle\n"
+        "def other(path):\n"
+        "    name, traps, encode = lmemo._oracle.huggingface_oracle(path)\n"
+        "    return name, traps, lambda texts: [[*ids[:4], 0, *ids[5:]] for ids in encode(texts)]\n"
+        "lmemo.__main__.huggingface_oracle = other\n"
+        "sys.exit(lmemo.__main__.main())\n"
+    )
+    python = lmemo.program.parent / "python"
+    ran = subprocess.run([python, "-c", program, "tokenizer", "check", "tokenizer.json", "text.txt", "--json"], cwd=lmemo.directory, env=lmemo.environment, capture_output=True, text=True)  # fmt: skip
+    assert ran.returncode == 4, ran.stderr
+    answer = json.loads(ran.stdout)
+    assert answer["mismatches"] == 1
+    first = answer["first_difference"]
+    assert first["document"].endswith("text.txt")
+    assert (first["position"], first["expected"], first["found"], first["text_before"]) == (4, [0, 1], [2, 1], "a b a b")
+
+
 # ------------------------------------------------------------------------------------------------------- demo
 
 

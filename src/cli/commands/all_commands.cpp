@@ -56,8 +56,9 @@ CommandSpec root_command(const CliEnvironment& environment) {
       {"lmemo verify && echo sound", "Check every byte."},
   };
   root.exit_meanings = {{kExitGaps, "finished with gaps"}, {kExitDamage, "damage found"}};
-  for (auto& commands : {show_commands(), verify_commands(), space_commands(), explain_commands(),
-                         inspect_commands(), config_commands(), demo_commands(), completions_commands()})
+  for (auto& commands :
+       {show_commands(), verify_commands(), space_commands(), explain_commands(), inspect_commands(),
+        tokenizer_commands(), config_commands(), demo_commands(), completions_commands()})
     root.subcommands.insert(root.subcommands.end(), commands.begin(), commands.end());
   for (const ExternalCommand& external : environment.external_commands)
     root.subcommands.push_back(from_outside(external));

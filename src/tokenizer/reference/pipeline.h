@@ -26,6 +26,7 @@ struct Parts {
   std::optional<Truncation> truncation;
   std::optional<Padding> padding;
   Digest identity;
+  std::vector<TokenizerPart> in_words;
 };
 
 class ReferenceTokenizer final : public Tokenizer {
@@ -41,6 +42,7 @@ class ReferenceTokenizer final : public Tokenizer {
   std::optional<std::string> id_to_token(uint32_t id) const override;
   const Digest& identity() const override { return parts_.identity; }
   std::string_view engine() const override { return "reference"; }
+  std::vector<TokenizerPart> parts() const override { return parts_.in_words; }
 
  private:
   // The pieces of a text in order; an added token is its id alone.
