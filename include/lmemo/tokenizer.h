@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -58,9 +59,27 @@ struct DecodeOptions {
   bool skip_special_tokens = true;
 };
 
+// A vector of ids whose `resize` leaves new ones unwritten: they are about to be.
+template <typename Number>
+struct UnwrittenAllocator : std::allocator<Number> {
+  template <typename Other>
+  struct rebind {
+    using other = UnwrittenAllocator<Other>;
+  };
+  template <typename Made>
+  void construct(Made* place) noexcept {
+    ::new (static_cast<void*>(place)) Made;
+  }
+  template <typename Made, typename... Arguments>
+  void construct(Made* place, Arguments&&... arguments) {
+    ::new (static_cast<void*>(place)) Made(std::forward<Arguments>(arguments)...);
+  }
+};
+using TokenIds = std::vector<uint32_t, UnwrittenAllocator<uint32_t>>;
+
 // The ids of many texts in one buffer: text i has ids[offsets[i]] up to ids[offsets[i + 1]].
 struct TokenBatch {
-  std::vector<uint32_t> ids;
+  TokenIds ids;
   std::vector<uint64_t> offsets = {0};
 
   size_t size() const { return offsets.size() - 1; }
@@ -122,7 +141,7 @@ class Tokenizer {
   // Equal only if every text gets the same ids: over the meaning of the file (the order of its keys does not count)
   // and the rules by which it is read. Not over the engine, since all engines agree.
   virtual const Digest& identity() const = 0;
-  virtual std::string_view engine() const = 0;  // "reference"
+  virtual std::string_view engine() const = 0;  // "fast" or "reference"
   virtual std::vector<TokenizerPart> parts() const = 0;
 
  private:

@@ -36,10 +36,11 @@ struct NativeTokenizer {
 };
 
 // A numpy array that owns the numbers: nothing is copied.
-template <typename Number>
-nb::object array_of(std::vector<Number> numbers) {
-  auto* owned = new std::vector<Number>(std::move(numbers));
-  nb::capsule owner(owned, [](void* vector) noexcept { delete static_cast<std::vector<Number>*>(vector); });
+template <typename Vector>
+nb::object array_of(Vector numbers) {
+  using Number = typename Vector::value_type;
+  auto* owned = new Vector(std::move(numbers));
+  nb::capsule owner(owned, [](void* vector) noexcept { delete static_cast<Vector*>(vector); });
   return nb::ndarray<nb::numpy, Number, nb::ndim<1>>(owned->data(), {owned->size()}, owner).cast();
 }
 

@@ -3,12 +3,19 @@
 #include "tokenizer/tokenizer_file.h"
 
 #include "lmemo/tokenizer.h"
+#include "tokenizer/fast/fast_plan.h"
 #include "tokenizer/reference/loader.h"
 
 namespace lmemo {
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_json(std::string_view json) {
-  return tokenizer::make_reference(json);
+  LMEMO_ASSIGN(tokenizer::LoadedFile file, tokenizer::load_file(json));
+  std::optional<tokenizer::FastPlan> plan = tokenizer::fast_plan_of(file.tree, file.parts);
+  if (plan)
+    return std::shared_ptr<const Tokenizer>(
+        std::make_shared<tokenizer::FastTokenizer>(std::move(file.parts), std::move(*plan)));
+  return std::shared_ptr<const Tokenizer>(
+      std::make_shared<tokenizer::ReferenceTokenizer>(std::move(file.parts)));
 }
 
 namespace tokenizer {

@@ -156,10 +156,10 @@ TEST_CASE("the identity is the digest of the rules and of what another library w
 }
 
 TEST_CASE("merges are in order of rank; of a pair that stands twice the last one is in force") {
-  const auto parts = load_parts(
+  const auto file = load_file(
       bpe(R"({"a": 5, "b": 1, "c": 2, "ab": 3, "bc": 4})", R"(["#version: 0.2", "a b", "b c", "a b"])"));
-  REQUIRE(parts.ok());
-  const auto* model = dynamic_cast<const Bpe*>(parts->model.get());
+  REQUIRE(file.ok());
+  const auto* model = dynamic_cast<const Bpe*>(file->parts.model.get());
   REQUIRE(model);
   const auto merges = model->merges();
   REQUIRE(merges.size() == 2);

@@ -39,8 +39,54 @@ size_t end_of_first_space(std::string_view text) {
 
 }  // namespace
 
-bool AddedTokens::Matcher::add(std::string_view pattern, uint32_t id) {
-  return id_at.try_emplace(trie.add(pattern), id).second;
+bool AddedTokens::Matcher::add(std::string pattern, uint32_t id) {
+  return ids_.try_emplace(std::move(pattern), id).second;
+}
+
+void AddedTokens::Matcher::finish() {
+  std::vector<std::pair<std::string_view, uint32_t>> patterns(ids_.begin(), ids_.end());
+  std::sort(patterns.begin(), patterns.end());
+  is_first_byte_.assign(256, false);
+  for (auto& [pattern, value] : patterns) {
+    found_ids_.push_back(value);
+    value = static_cast<uint32_t>(found_ids_.size() - 1);
+    const auto first = static_cast<unsigned char>(pattern.front());
+    if (!is_first_byte_[first]) first_bytes_.push_back(pattern.front());
+    is_first_byte_[first] = true;
+  }
+  trie_ = DoubleArrayTrie(patterns);
+}
+
+AddedTokens::Matcher::Walk::Walk(const Matcher& matcher, std::string_view text) : matcher_(matcher), text_(text) {
+  if (matcher.first_bytes_.size() <= kMaxBytesToFind)
+    for (size_t i = 0; i < matcher.first_bytes_.size(); ++i) next_of_byte_[i] = text.find(matcher.first_bytes_[i]);
+}
+
+std::optional<size_t> AddedTokens::Matcher::Walk::next_candidate() {
+  if (matcher_.first_bytes_.size() > kMaxBytesToFind) {
+    while (at_ < text_.size() && !matcher_.is_first_byte_[static_cast<unsigned char>(text_[at_])]) ++at_;
+    return at_ < text_.size() ? std::optional(at_) : std::nullopt;
+  }
+  size_t nearest = std::string_view::npos;
+  for (size_t i = 0; i < matcher_.first_bytes_.size(); ++i) {
+    if (next_of_byte_[i] < at_) next_of_byte_[i] = text_.find(matcher_.first_bytes_[i], at_);
+    nearest = std::min(nearest, next_of_byte_[i]);
+  }
+  return nearest == std::string_view::npos ? std::nullopt : std::optional(nearest);
+}
+
+std::optional<AddedTokens::Matcher::Found> AddedTokens::Matcher::Walk::next() {
+  while (const std::optional<size_t> start = next_candidate()) {
+    size_t byte_count = 0;
+    uint32_t found = 0;
+    matcher_.trie_.each_prefix(text_.data() + *start, text_.data() + text_.size(), [&](size_t bytes, uint32_t value) {
+      byte_count = bytes;
+      found = value;
+    });
+    at_ = *start + std::max<size_t>(byte_count, 1);
+    if (byte_count > 0) return Found{*start, at_, matcher_.found_ids_[found]};
+  }
+  return std::nullopt;
 }
 
 Result<AddedTokens> AddedTokens::make(const std::vector<AddedToken>& tokens, const Model& model,
@@ -75,6 +121,8 @@ Result<AddedTokens> AddedTokens::make(const std::vector<AddedToken>& tokens, con
                                 " and another token are the same once normalized, and "
                                 "HuggingFace chooses between them at random");
   }
+  added.raw_.finish();
+  added.normalized_.finish();
   return added;
 }
 
@@ -90,29 +138,21 @@ std::optional<std::string_view> AddedTokens::token_of(uint32_t id) const {
   return found->second.content;
 }
 
+bool AddedTokens::stay_within_lines() const {
+  return std::all_of(tokens_.begin(), tokens_.end(), [](const auto& entry) {
+    const std::string& content = entry.second.content;
+    return !entry.second.strips_left && !entry.second.strips_right &&
+           content.find_first_of(" \n\r\t") == std::string::npos;
+  });
+}
+
 Result<std::vector<Segment>> AddedTokens::split(std::string_view text, const Matcher& matcher) const {
   std::vector<Segment> segments;
   size_t covered = 0;
-  for (size_t at = 0; at < text.size();) {
-    std::optional<uint32_t> id;
-    size_t match_end = at;
-    std::optional<uint32_t> node = ByteTrie::kRoot;
-    for (size_t end = at + 1; end <= text.size(); ++end) {
-      node = matcher.trie.step(*node, text[end - 1]);
-      if (!node) break;
-      if (const auto found = matcher.id_at.find(*node); found != matcher.id_at.end()) {
-        id = found->second;
-        match_end = end;
-      }
-    }
-    if (!id) {
-      ++at;
-      continue;
-    }
-    size_t start = at, end = match_end;
-    at = match_end;  // Also if the match does not count in the end.
-
-    const AddedToken& token = tokens_.at(*id);
+  Matcher::Walk walk(matcher, text);
+  while (const std::optional<Matcher::Found> match = walk.next()) {
+    size_t start = match->start, end = match->end;
+    const AddedToken& token = tokens_.at(match->id);
     if (token.is_single_word && (ends_with_word(text.substr(0, start)) || starts_with_word(text.substr(end))))
       continue;
     if (token.strips_left) start = std::max(start_of_last_space(text.substr(0, start)), covered);
@@ -121,7 +161,7 @@ Result<std::vector<Segment>> AddedTokens::split(std::string_view text, const Mat
       return Error{ErrorCode::invalid_argument, "the added token " + shown(token.content) + " at byte " +
                                                     std::to_string(end) + " was taken by the one before"};
     if (covered < start) segments.push_back({covered, start, std::nullopt});
-    segments.push_back({start, end, id});
+    segments.push_back({start, end, match->id});
     covered = end;
   }
   if (covered != text.size()) segments.push_back({covered, text.size(), std::nullopt});

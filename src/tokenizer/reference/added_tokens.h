@@ -1,6 +1,7 @@
 // Tokens that are looked for in the text itself, before the normalizer or behind it, and never cut.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,7 +12,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "lmemo/result.h"
-#include "tokenizer/reference/byte_trie.h"
+#include "tokenizer/double_array_trie.h"
 #include "tokenizer/reference/model.h"
 #include "tokenizer/reference/normalizer.h"
 #include "tokenizer/reference/vocabulary.h"
@@ -54,17 +55,51 @@ class AddedTokens {
     return split(text, normalized_);
   }
 
+  // Whether the split would find anything at all.
+  bool has_raw(std::string_view text) const { return Matcher::Walk(raw_, text).next().has_value(); }
+  bool has_normalized(std::string_view text) const { return Matcher::Walk(normalized_, text).next().has_value(); }
+  // No token contains white space or takes it along.
+  bool stay_within_lines() const;
+
   std::optional<uint32_t> id_of(std::string_view token) const;
   std::optional<std::string_view> token_of(uint32_t id) const;
   bool is_special(std::string_view token) const { return special_.contains(token); }
   const TextMap<uint32_t>& ids() const { return ids_; }
 
  private:
-  struct Matcher {
-    ByteTrie trie;
-    std::unordered_map<uint32_t, uint32_t> id_at;  // By the node where the pattern ends.
+  // Finds the patterns of many tokens in a text.
+  class Matcher {
+   public:
+    bool add(std::string pattern, uint32_t id);  // False if that pattern is already there.
+    void finish();                               // After the last `add`.
 
-    bool add(std::string_view pattern, uint32_t id);  // False if that pattern is already there.
+    static constexpr size_t kMaxBytesToFind = 4;  // With more, looking at every byte once is faster.
+
+    struct Found {
+      size_t start, end;
+      uint32_t id;
+    };
+    // Walks over one text: the matches from left to right, the longest at each place.
+    class Walk {
+     public:
+      Walk(const Matcher& matcher, std::string_view text);
+      std::optional<Found> next();
+
+     private:
+      std::optional<size_t> next_candidate();
+
+      const Matcher& matcher_;
+      const std::string_view text_;
+      size_t at_ = 0;
+      std::array<size_t, kMaxBytesToFind> next_of_byte_;  // Where each of the first bytes comes next.
+    };
+
+   private:
+    TextMap<uint32_t> ids_;
+    DoubleArrayTrie trie_;              // To places in `found_ids_`.
+    std::vector<uint32_t> found_ids_;
+    std::vector<char> first_bytes_;     // Of the patterns, each once.
+    std::vector<bool> is_first_byte_;
   };
 
   Result<std::vector<Segment>> split(std::string_view text, const Matcher& matcher) const;

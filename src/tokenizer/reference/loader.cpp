@@ -87,7 +87,7 @@ std::vector<TokenizerPart> parts_in_words(const TokenizerDocument& document, con
   return parts;
 }
 
-Result<Parts> parts_of(TokenizerDocument document) {
+Result<Parts> parts_of(TokenizerDocument& document) {
   const Json& file = document.tree;
   LMEMO_ASSIGN(const Fields fields, Fields::of(file, "top level"));
   LMEMO_TRY(fields.expect_only({"version", "truncation", "padding", "added_tokens", "normalizer",
@@ -119,14 +119,15 @@ Result<Parts> parts_of(TokenizerDocument document) {
 
 }  // namespace
 
-Result<Parts> load_parts(std::string_view json) {
+Result<LoadedFile> load_file(std::string_view json) {
   LMEMO_ASSIGN(TokenizerDocument document, TokenizerDocument::read(json));
-  return parts_of(std::move(document));
+  LMEMO_ASSIGN(Parts parts, parts_of(document));
+  return LoadedFile{std::move(parts), std::move(document.tree)};
 }
 
 Result<std::shared_ptr<const Tokenizer>> make_reference(std::string_view json) {
-  LMEMO_ASSIGN(Parts parts, load_parts(json));
-  return std::shared_ptr<const Tokenizer>(std::make_shared<ReferenceTokenizer>(std::move(parts)));
+  LMEMO_ASSIGN(LoadedFile file, load_file(json));
+  return std::shared_ptr<const Tokenizer>(std::make_shared<ReferenceTokenizer>(std::move(file.parts)));
 }
 
 }  // namespace lmemo::tokenizer

@@ -4,13 +4,18 @@
 #include <memory>
 #include <string_view>
 
+#include <nlohmann/json.hpp>
+
 #include "lmemo/tokenizer.h"
 #include "tokenizer/reference/pipeline.h"
 
 namespace lmemo::tokenizer {
 
-// The parts do not need the text any more.
-Result<Parts> load_parts(std::string_view json);
+struct LoadedFile {
+  Parts parts;          // Do not need the text any more.
+  nlohmann::json tree;  // What the file says, but for the vocabulary and the merges.
+};
+Result<LoadedFile> load_file(std::string_view json);
 
 // Always the reference engine, whatever Tokenizer::from_json chooses.
 Result<std::shared_ptr<const Tokenizer>> make_reference(std::string_view json);

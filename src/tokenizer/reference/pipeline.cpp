@@ -2,15 +2,22 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <thread>
 
 #include "base/utf8.h"
 
 namespace lmemo::tokenizer {
-namespace {
 
 Status expect_utf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
+    uint64_t bytes;
+    while (at + 8 <= text.size()) {
+      std::memcpy(&bytes, text.data() + at, 8);
+      if (bytes & 0x8080808080808080) break;
+      at += 8;
+    }
+    if (at == text.size()) break;
     if (static_cast<unsigned char>(text[at]) < 0x80) {
       ++at;
       continue;
@@ -22,8 +29,6 @@ Status expect_utf8(std::string_view text) {
   }
   return {};
 }
-
-}  // namespace
 
 ReferenceTokenizer::ReferenceTokenizer(Parts parts) : parts_(std::move(parts)) {
   vocab_size_ = parts_.model->vocab_size();

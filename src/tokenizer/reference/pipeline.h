@@ -29,7 +29,7 @@ struct Parts {
   std::vector<TokenizerPart> in_words;
 };
 
-class ReferenceTokenizer final : public Tokenizer {
+class ReferenceTokenizer : public Tokenizer {
  public:
   explicit ReferenceTokenizer(Parts parts);
 
@@ -54,8 +54,13 @@ class ReferenceTokenizer final : public Tokenizer {
   Result<std::vector<Stretch>> stretches_of(std::string_view text) const;
   Result<std::vector<uint32_t>> ids_of(std::string_view text) const;
 
-  Parts parts_;
   size_t vocab_size_;
+
+ protected:
+  Parts parts_;
 };
+
+// An invalid_argument with the place if it is not.
+Status expect_utf8(std::string_view text);
 
 }  // namespace lmemo::tokenizer

@@ -123,4 +123,21 @@ std::u32string composed(std::u32string_view decomposed_text) {
   return out;
 }
 
+bool may_change_in_nfc(char32_t code_point) {
+  static const std::vector<bool> may_change = [] {
+    std::vector<bool> made(0x110000);
+    for (const PropertyRange& range : property_ranges())
+      if (range.properties.combining_class != 0)
+        for (char32_t c = range.first; c <= range.last; ++c) made[c] = true;
+    for (const MappingEntry& entry : kCanonical)
+      if (composed(decomposed(std::u32string(1, entry.from), false)) != std::u32string(1, entry.from))
+        made[entry.from] = true;
+    for (const CompositionPair& pair : kCompositions) made[pair.second] = true;
+    for (char32_t c = kVowels; c < kVowels + kVowelCount; ++c) made[c] = true;
+    for (char32_t c = kEndings + 1; c < kEndings + kEndingCount; ++c) made[c] = true;
+    return made;
+  }();
+  return may_change[code_point];
+}
+
 }  // namespace lmemo::tokenizer

@@ -15,4 +15,8 @@ std::u32string decomposed(std::u32string_view text, bool compatible);
 // What NFC and NFKC do after that.
 std::u32string composed(std::u32string_view decomposed_text);
 
+// False only if NFC leaves the character alone, whatever stands around it, as long as that holds for its neighbours: it
+// is a starter, its own normal form, and joins nothing before it.
+bool may_change_in_nfc(char32_t code_point);
+
 }  // namespace lmemo::tokenizer

@@ -1,0 +1,213 @@
+// Many texts on many threads: short ones go to a thread by the group, a long one is cut between lines.
+
+#include <atomic>
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "tokenizer/fast/fast_tokenizer.h"
+#include "tokenizer/reference/utf8_chars.h"
+#include "tokenizer/unicode/mappings.h"
+#include "tokenizer/unicode/properties.h"
+
+namespace lmemo::tokenizer {
+namespace {
+
+constexpr size_t kTaskBytes = size_t{256} << 10;
+constexpr size_t kLongText = 4 * kTaskBytes;
+
+bool is_visible(uint32_t character) { return !has_flag(character, kRegexSpace) && !may_change_in_nfc(character); }
+
+// The first place from `at` on, behind a newline that stands alone between visible characters: every split pattern
+// begins a piece there, and ends the one before as at the end of a text. The end if there is none.
+size_t line_border(std::string_view text, size_t at) {
+  for (at = std::max<size_t>(at, 1); (at = text.find('\n', at)) != std::string_view::npos; ++at) {
+    if (at + 1 == text.size()) break;
+    const uint32_t before = char_at(text, at - char_bytes_before(text, at));
+    const uint32_t after = char_at(text, at + 1);
+    if (is_visible(before) && is_visible(after) && after != '/') return at + 1;
+  }
+  return text.size();
+}
+
+}  // namespace
+
+class FastTokenizer::Batch {
+ public:
+  Batch(const FastTokenizer& tokenizer, std::span<const std::string_view> texts, const EncodeOptions& options)
+      : tokenizer_(tokenizer), texts_(texts), options_(options) {}
+
+  Result<TokenBatch> run(unsigned threads) {
+    plan_tasks(threads > 1);
+    threads = static_cast<unsigned>(std::min<size_t>(threads, tasks_.size()));
+    {
+      std::vector<std::jthread> helpers;
+      for (unsigned i = 1; i < threads; ++i) helpers.emplace_back([this] { work(); });
+      work();
+    }
+    for (const Task& task : tasks_)
+      if (task.error) return *task.error;
+    return joined(threads);
+  }
+
+ private:
+  // Whole texts, or a part of one.
+  struct Task {
+    size_t first_text, last_text;
+    size_t part_begin = 0, part_end = 0;  // Of first_text, if it is only a part.
+    bool is_part = false;
+    IdBuffer ids = {};
+    std::vector<uint64_t> ends = {};  // Where the ids of each text end; none for a part that is not the last of its text.
+    std::optional<Error> error = {};
+    uint64_t first_id = 0;
+  };
+
+  void plan_tasks(bool is_parallel) {
+    size_t bytes = 0;
+    size_t first = 0;
+    const auto close = [&](size_t last) {
+      if (first < last) tasks_.push_back({first, last});
+      first = last;
+      bytes = 0;
+    };
+    for (size_t i = 0; is_parallel && i < texts_.size(); ++i) {
+      if (texts_[i].size() >= kLongText && tokenizer_.may_cut_) {
+        close(i);
+        add_parts(i);
+        first = i + 1;
+        continue;
+      }
+      bytes += texts_[i].size() + 32;
+      if (bytes >= kTaskBytes) close(i + 1);
+    }
+    close(texts_.size());
+  }
+
+  void add_parts(size_t text) {
+    for (size_t begin = 0; begin < texts_[text].size();) {
+      const size_t end = line_border(texts_[text], begin + kLongText);
+      tasks_.push_back({text, text + 1, begin, end, true});
+      begin = end;
+    }
+  }
+
+  void work() {
+    Scratch scratch;
+    for (size_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < tasks_.size();) {
+      if (tasks_[i].is_part) {
+        do_part(tasks_[i], scratch);
+      } else {
+        do_texts(tasks_[i], scratch);
+      }
+    }
+  }
+
+  void do_texts(Task& task, Scratch& scratch) {
+    task.ends.reserve(task.last_text - task.first_text);
+    size_t bytes = 0, all_bytes = 0;
+    for (size_t i = task.first_text; i < task.last_text; ++i) all_bytes += texts_[i].size();
+    bool knows_ratio = all_bytes < 2 * kTaskBytes;
+    for (size_t i = task.first_text; i < task.last_text; ++i) {
+      if (!knows_ratio && bytes >= kTaskBytes) {
+        const double ratio = static_cast<double>(task.ids.size()) / static_cast<double>(bytes);
+        task.ids.expect(static_cast<size_t>(ratio * 1.1 * static_cast<double>(all_bytes)));
+        knows_ratio = true;
+      }
+      bytes += texts_[i].size();
+      const Status status = tokenizer_.encode_text(texts_[i], options_.add_special_tokens, scratch, task.ids);
+      if (!status.ok()) return note(task, i, status.error());
+      task.ends.push_back(task.ids.size());
+    }
+  }
+
+  void do_part(Task& task, Scratch& scratch) {
+    const std::string_view text = texts_[task.first_text];
+    const Frame& frame = options_.add_special_tokens ? tokenizer_.special_frame_ : tokenizer_.plain_frame_;
+    const std::string_view part = text.substr(task.part_begin, task.part_end - task.part_begin);
+    if (const Status status = expect_utf8(part); !status.ok()) {
+      // The place is counted from the start of the whole text, which is looked at again to say it.
+      return note(task, task.first_text, expect_utf8(text).error());
+    }
+    if (task.part_begin == 0) task.ids.append(frame.before);
+    const Status status = tokenizer_.encode_raw(part, scratch, task.ids);
+    if (!status.ok()) return note(task, task.first_text, status.error());
+    if (task.part_end < text.size()) return;
+    task.ids.append(frame.after);
+    task.ends.push_back(task.ids.size());
+  }
+
+  static void note(Task& task, size_t text, const Error& error) {
+    task.error = Error{error.code, "text " + std::to_string(text) + ": " + error.message};
+  }
+
+  Result<TokenBatch> joined(unsigned threads) {
+    TokenBatch batch;
+    batch.offsets.reserve(texts_.size() + 1);
+    uint64_t count = 0;
+    for (Task& task : tasks_) {
+      task.first_id = count;
+      for (const uint64_t end : task.ends) batch.offsets.push_back(count + end);
+      count += task.ids.size();
+    }
+    if (tokenizer_.parts_.padding) return padded(batch.offsets);
+    if (tasks_.size() == 1) {
+      batch.ids = std::move(tasks_[0].ids).take();
+      return batch;
+    }
+    batch.ids.resize(count);
+    next_ = 0;
+    const auto copy = [&] {
+      for (size_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < tasks_.size();) {
+        IdBuffer ids = std::move(tasks_[i].ids);
+        if (ids.size() > 0)
+          std::memcpy(batch.ids.data() + tasks_[i].first_id, ids.data(), ids.size() * sizeof(uint32_t));
+      }
+    };
+    std::vector<std::jthread> helpers;
+    for (unsigned i = 1; i < threads; ++i) helpers.emplace_back(copy);
+    copy();
+    helpers.clear();
+    return batch;
+  }
+
+  // To the longest of the batch, if the file asks for it.
+  TokenBatch padded(const std::vector<uint64_t>& offsets) {
+    const Padding& padding = *tokenizer_.parts_.padding;
+    uint64_t longest = 0;
+    for (size_t i = 1; i < offsets.size(); ++i) longest = std::max(longest, offsets[i] - offsets[i - 1]);
+    const uint64_t target = padding.target(longest);
+    IdBuffer all;
+    TokenBatch batch;
+    Ids ids;  // Of one text.
+    for (Task& task : tasks_) {
+      uint64_t begin = 0;
+      for (const uint64_t end : task.ends) {
+        const std::span<const uint32_t> made = task.ids.from(begin).first(end - begin);
+        ids.insert(ids.end(), made.begin(), made.end());
+        padding.apply(ids, target);
+        all.append(ids);
+        batch.offsets.push_back(all.size());
+        ids.clear();
+        begin = end;
+      }
+      const std::span<const uint32_t> rest = task.ids.from(begin);
+      ids.insert(ids.end(), rest.begin(), rest.end());
+    }
+    batch.ids = std::move(all).take();
+    return batch;
+  }
+
+  const FastTokenizer& tokenizer_;
+  const std::span<const std::string_view> texts_;
+  const EncodeOptions options_;
+  std::vector<Task> tasks_;  // Each is changed only by the thread that took it.
+  std::atomic<size_t> next_ = 0;
+};
+
+Result<TokenBatch> FastTokenizer::encode_batch(std::span<const std::string_view> texts, const EncodeOptions& options,
+                                               unsigned threads) const {
+  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+  return Batch(*this, texts, options).run(threads);
+}
+
+}  // namespace lmemo::tokenizer

@@ -1,0 +1,167 @@
+#include "tokenizer/fast/fast_tokenizer.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "tokenizer/fast/nfc_text.h"
+
+namespace lmemo::tokenizer {
+namespace {
+
+constexpr unsigned kTableBits = 20;  // 32 MiB for pieces and 4 MiB for their further ids, if they are ever all used.
+constexpr size_t kMaxStretch = std::numeric_limits<uint32_t>::max();
+
+}  // namespace
+
+FastTokenizer::FastTokenizer(Parts parts, FastPlan plan)
+    : ReferenceTokenizer(std::move(parts)),
+      plan_(std::move(plan)),
+      plain_frame_(frame_of(false)),
+      special_frame_(frame_of(true)),
+      table_(kTableBits) {
+  may_cut_ = plan_.may_cut_at_lines && !parts_.truncation && parts_.added_tokens.stay_within_lines();
+}
+
+// Asks the post-processor once, with an id that no token has.
+FastTokenizer::Frame FastTokenizer::frame_of(bool add_special_tokens) const {
+  Frame frame;
+  frame.is_simple = true;
+  if (!parts_.post_processor) return frame;
+  constexpr uint32_t kText = std::numeric_limits<uint32_t>::max();
+  Ids joined;
+  for (const Ids& sequence : parts_.post_processor->process({Ids{kText}}, add_special_tokens))
+    joined.insert(joined.end(), sequence.begin(), sequence.end());
+  const auto place = std::find(joined.begin(), joined.end(), kText);
+  frame.is_simple = std::count(joined.begin(), joined.end(), kText) == 1;
+  if (frame.is_simple) {
+    frame.before.assign(joined.begin(), place);
+    frame.after.assign(place + 1, joined.end());
+  }
+  return frame;
+}
+
+void FastTokenizer::finish(IdBuffer& ids, size_t first, bool add_special_tokens) const {
+  const std::span<const uint32_t> made = ids.from(first);
+  Ids text(made.begin(), made.end());
+  ids.cut_to(first);
+  const size_t added = parts_.post_processor && add_special_tokens ? parts_.post_processor->added_count() : 0;
+  if (parts_.truncation) parts_.truncation->apply(text, added);
+  if (!parts_.post_processor) return ids.append(text);
+  std::vector<Ids> sequences(1);
+  sequences[0] = std::move(text);
+  for (const Ids& sequence : parts_.post_processor->process(std::move(sequences), add_special_tokens))
+    ids.append(sequence);
+}
+
+Status FastTokenizer::encode_text(std::string_view text, bool add_special_tokens, Scratch& scratch,
+                                  IdBuffer& ids) const {
+  LMEMO_TRY(expect_utf8(text));
+  const Frame& frame = add_special_tokens ? special_frame_ : plain_frame_;
+  const size_t first = ids.size();
+  if (parts_.truncation || !frame.is_simple) {
+    LMEMO_TRY(encode_raw(text, scratch, ids));
+    finish(ids, first, add_special_tokens);
+    return {};
+  }
+  ids.append(frame.before);
+  LMEMO_TRY(encode_raw(text, scratch, ids));
+  ids.append(frame.after);
+  return {};
+}
+
+// Added tokens of the raw text, and what lies between them.
+Status FastTokenizer::encode_raw(std::string_view text, Scratch& scratch, IdBuffer& ids) const {
+  if (!parts_.added_tokens.has_raw(text)) return text.empty() ? Status() : encode_segment(text, scratch, ids);
+  LMEMO_ASSIGN(const std::vector<Segment> segments, parts_.added_tokens.split_raw(text));
+  for (const Segment& segment : segments) {
+    if (segment.start == segment.end) continue;
+    if (segment.id) {
+      ids.append(*segment.id);
+    } else {
+      LMEMO_TRY(encode_segment(text.substr(segment.start, segment.end - segment.start), scratch, ids));
+    }
+  }
+  return {};
+}
+
+// Normalizes, and goes on with the added tokens of normalized text and what lies between them.
+Status FastTokenizer::encode_segment(std::string_view text, Scratch& scratch, IdBuffer& ids) const {
+  if (plan_.normalizing == FastPlan::Normalizing::nfc) {
+    text = nfc_text(text, *parts_.normalizer, scratch.normalized);
+  } else if (plan_.normalizing == FastPlan::Normalizing::by_reference && parts_.normalizer) {
+    scratch.normalized = parts_.normalizer->normalize(std::string(text));
+    text = scratch.normalized;
+  }
+  if (!parts_.added_tokens.has_normalized(text)) return encode_stretch(text, scratch, ids);
+  LMEMO_ASSIGN(const std::vector<Segment> segments, parts_.added_tokens.split_normalized(text));
+  for (const Segment& segment : segments) {
+    if (segment.start == segment.end) continue;
+    if (segment.id) {
+      ids.append(*segment.id);
+    } else {
+      LMEMO_TRY(encode_stretch(text.substr(segment.start, segment.end - segment.start), scratch, ids));
+    }
+  }
+  return {};
+}
+
+// Pieces in blocks: first all keys, so that the table's lines are on their way, then all ids.
+Status FastTokenizer::encode_stretch(std::string_view stretch, Scratch& scratch, IdBuffer& ids) const {
+  if (stretch.empty()) return {};
+  if (plan_.adds_space && stretch.front() != ' ') {
+    scratch.spaced.assign(1, ' ').append(stretch);
+    stretch = scratch.spaced;
+  }
+  constexpr size_t kPieces = 256;
+  PieceSpan pieces[kPieces];
+  PieceTable::Key keys[kPieces];
+  uint64_t hashes[kPieces];
+
+  const char* const end = stretch.data() + stretch.size();
+  for (const char* at = stretch.data(); at < end;) {
+    const char* const base = at;
+    const char* const block_end = end - base > static_cast<ptrdiff_t>(kMaxStretch) ? base + kMaxStretch : end;
+    const size_t count = plan_.splitter->split(base, block_end, pieces, kPieces, at);
+
+    for (size_t i = 0; i < count; ++i) {
+      const char* const piece = base + pieces[i].begin;
+      const size_t byte_count = pieces[i].end - pieces[i].begin;
+      if (byte_count > PieceTable::kMaxKeyBytes) continue;
+      keys[i] = end - piece >= 16 ? PieceTable::key_of(piece, byte_count)
+                                  : PieceTable::key_of(std::string_view(piece, byte_count));
+      hashes[i] = keys[i].hash();
+      table_.prefetch(hashes[i]);
+    }
+
+    uint32_t* out = ids.room_for(static_cast<size_t>(at - base));
+    for (size_t i = 0; i < count; ++i) {
+      const std::string_view piece(base + pieces[i].begin, pieces[i].end - pieces[i].begin);
+      const bool has_key = piece.size() <= PieceTable::kMaxKeyBytes;
+      if (has_key) [[likely]] {
+        if (uint32_t* const known = table_.copy_ids(keys[i], hashes[i], out)) [[likely]] {
+          out = known;
+          continue;
+        }
+      }
+      ids.advance_to(out);
+      const size_t first = ids.size();
+      LMEMO_TRY(plan_.model->encode(piece, ids));
+      if (has_key && ids.size() > first) table_.put(keys[i], hashes[i], ids.from(first));
+      out = ids.room_for(static_cast<size_t>(at - base) - pieces[i].end);
+    }
+    ids.advance_to(out);
+  }
+  return {};
+}
+
+Result<std::vector<uint32_t>> FastTokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+  Scratch scratch;
+  IdBuffer buffer;
+  LMEMO_TRY(encode_text(text, options.add_special_tokens, scratch, buffer));
+  const std::span<const uint32_t> made = buffer.from(0);
+  std::vector<uint32_t> ids(made.begin(), made.end());
+  if (parts_.padding) parts_.padding->apply(ids, parts_.padding->target(ids.size()));
+  return ids;
+}
+
+}  // namespace lmemo::tokenizer

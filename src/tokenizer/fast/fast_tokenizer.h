@@ -1,0 +1,69 @@
+// The quick engine: the reference's steps, with pieces looked up in a table before the model is asked.
+//
+// The ids are those of the reference. What a tokenizer.json needs beyond what is quick here (other normalizers, longer
+// texts) is done by the reference's own parts.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "tokenizer/fast/id_buffer.h"
+#include "tokenizer/fast/piece_model.h"
+#include "tokenizer/fast/piece_splitter.h"
+#include "tokenizer/fast/piece_table.h"
+#include "tokenizer/reference/pipeline.h"
+
+namespace lmemo::tokenizer {
+
+// How a tokenizer.json is done quickly.
+struct FastPlan {
+  enum class Normalizing : uint8_t { nothing, nfc, by_reference };
+
+  Normalizing normalizing = Normalizing::by_reference;
+  bool adds_space = false;         // Before a stretch that does not begin with one.
+  bool may_cut_at_lines = false;   // A long text may be cut behind a newline between two visible characters.
+  std::unique_ptr<PieceSplitter> splitter;
+  std::unique_ptr<PieceModel> model;
+};
+
+class FastTokenizer final : public ReferenceTokenizer {
+ public:
+  FastTokenizer(Parts parts, FastPlan plan);
+
+  Result<std::vector<uint32_t>> encode(std::string_view text, const EncodeOptions& options) const override;
+  Result<TokenBatch> encode_batch(std::span<const std::string_view> texts, const EncodeOptions& options,
+                                  unsigned threads) const override;
+  std::string_view engine() const override { return "fast"; }
+
+ private:
+  class Batch;
+
+  // What one thread needs while it works.
+  struct Scratch {
+    std::string normalized;
+    std::string spaced;
+  };
+
+  // What the post-processor puts around a text.
+  struct Frame {
+    bool is_simple = false;  // False: the post-processor has to be asked each time.
+    Ids before, after;
+  };
+
+  Frame frame_of(bool add_special_tokens) const;
+  // Truncation and the post-processor, on the ids from `first` on.
+  void finish(IdBuffer& ids, size_t first, bool add_special_tokens) const;
+
+  Status encode_text(std::string_view text, bool add_special_tokens, Scratch& scratch, IdBuffer& ids) const;
+  Status encode_raw(std::string_view text, Scratch& scratch, IdBuffer& ids) const;
+  Status encode_segment(std::string_view text, Scratch& scratch, IdBuffer& ids) const;
+  Status encode_stretch(std::string_view stretch, Scratch& scratch, IdBuffer& ids) const;
+
+  const FastPlan plan_;
+  const Frame plain_frame_, special_frame_;
+  bool may_cut_;  // Long texts.
+  mutable PieceTable table_;  // Takes care of its own threads.
+};
+
+}  // namespace lmemo::tokenizer

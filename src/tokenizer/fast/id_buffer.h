@@ -1,0 +1,53 @@
+// Ids as they are made: room is asked for once per block, then they are written without a check.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "lmemo/tokenizer.h"
+
+namespace lmemo::tokenizer {
+
+class IdBuffer {
+ public:
+  // A place for `count` more ids, and kSlack more that may be overwritten. Say with `advance` how many stay.
+  uint32_t* room_for(size_t count) {
+    if (ids_.size() - used_ < count + kSlack) grow(count + kSlack);
+    return ids_.data() + used_;
+  }
+  void advance_to(const uint32_t* end) { used_ = static_cast<size_t>(end - ids_.data()); }
+
+  void append(uint32_t id) {
+    *room_for(1) = id;
+    ++used_;
+  }
+  void append(std::span<const uint32_t> ids) {
+    if (ids.empty()) return;
+    std::memcpy(room_for(ids.size()), ids.data(), ids.size_bytes());
+    used_ += ids.size();
+  }
+
+  size_t size() const { return used_; }
+  uint32_t* data() { return ids_.data(); }
+  void cut_to(size_t count) { used_ = count; }
+  std::span<const uint32_t> from(size_t first) const { return {ids_.data() + first, used_ - first}; }
+
+  TokenIds take() && {
+    ids_.resize(used_);
+    return std::move(ids_);
+  }
+
+  // Where it is known how many there will be about, nothing is copied while they come.
+  void expect(size_t count);
+
+  static constexpr size_t kSlack = 8;
+
+ private:
+  void grow(size_t count) { ids_.resize(used_ + count + used_ / 2 + 1024); }
+
+  TokenIds ids_;  // Longer than what is used: growing does not touch the memory.
+  size_t used_ = 0;
+};
+
+}  // namespace lmemo::tokenizer

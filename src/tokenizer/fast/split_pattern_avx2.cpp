@@ -1,0 +1,271 @@
+// ASCII, 64 bytes at a time: one mask for each class of characters, and from them one for all starts of pieces.
+// A block always begins with a piece, so nothing is carried over; what is not certain at its end is looked at again in
+// the next one. A piece with a character beyond ASCII, or longer than a block, is the walker's.
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "tokenizer/fast/split_walker.h"
+
+namespace lmemo::tokenizer {
+namespace {
+
+constexpr uint64_t low_bits(size_t count) { return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1; }
+
+struct Masks {
+  uint64_t letter, upper, digit, space, newline, blank /* U+0020 */, apostrophe, slash, other_bytes;
+};
+
+inline uint64_t mask_of(__m256i low, __m256i high) {
+  return static_cast<uint32_t>(_mm256_movemask_epi8(low)) |
+         static_cast<uint64_t>(static_cast<uint32_t>(_mm256_movemask_epi8(high))) << 32;
+}
+
+struct Half {
+  __m256i bytes;
+
+  __m256i equal(char c) const { return _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(c)); }
+  static __m256i between(__m256i bytes, char first, char last) {
+    return _mm256_and_si256(_mm256_cmpgt_epi8(bytes, _mm256_set1_epi8(static_cast<char>(first - 1))),
+                            _mm256_cmpgt_epi8(_mm256_set1_epi8(static_cast<char>(last + 1)), bytes));
+  }
+  __m256i letter() const {
+    return between(_mm256_or_si256(bytes, _mm256_set1_epi8(0x20)), 'a', 'z');
+  }
+  __m256i upper() const { return between(bytes, 'A', 'Z'); }
+  __m256i digit() const { return between(bytes, '0', '9'); }
+  __m256i space() const { return _mm256_or_si256(between(bytes, '\t', '\r'), equal(' ')); }
+  __m256i newline() const { return _mm256_or_si256(equal('\n'), equal('\r')); }
+};
+
+template <bool kNeedsCase, bool kNeedsSlash>
+inline Masks masks_of(const char* block) {
+  const Half low{_mm256_loadu_si256(reinterpret_cast<const __m256i*>(block))};
+  const Half high{_mm256_loadu_si256(reinterpret_cast<const __m256i*>(block + 32))};
+  Masks masks;
+  masks.letter = mask_of(low.letter(), high.letter());
+  masks.upper = kNeedsCase ? mask_of(low.upper(), high.upper()) : 0;
+  masks.digit = mask_of(low.digit(), high.digit());
+  masks.space = mask_of(low.space(), high.space());
+  masks.newline = mask_of(low.newline(), high.newline());
+  masks.blank = mask_of(low.equal(' '), high.equal(' '));
+  masks.apostrophe = mask_of(low.equal('\''), high.equal('\''));
+  masks.slash = kNeedsSlash ? mask_of(low.equal('/'), high.equal('/')) : 0;
+  masks.other_bytes = mask_of(low.bytes, high.bytes);
+  return masks;
+}
+
+template <SplitRules kRules>
+class Avx2Splitter final : public PieceSplitter {
+ public:
+  explicit Avx2Splitter(std::shared_ptr<const CharBorders> borders) : walker_(kRules), borders_(std::move(borders)) {}
+
+  size_t split(const char* begin, const char* end, PieceSpan* pieces, size_t capacity,
+               const char*& next) const override {
+    size_t count = 0;
+    const char* at = begin;
+    while (at < end && count + kBlock <= capacity) {
+      if (starts_with_ascii(at, end)) {
+        const size_t found = split_block(begin, at, end, pieces + count);
+        if (found > 0) {
+          count += found;
+          at = begin + pieces[count - 1].end;
+          continue;
+        }
+      }
+      const char* const piece_end = walker_.piece_end(at, end);
+      const CharBorders* const borders = is_worth_cutting(at, piece_end) ? borders_.get() : nullptr;
+      const size_t added = add_pieces(begin, at, piece_end, borders, pieces + count, capacity - count, count == 0);
+      if (added == 0) break;
+      count += added;
+      at = piece_end;
+    }
+    next = at;
+    return count;
+  }
+
+ private:
+  static constexpr size_t kBlock = 64;
+  static constexpr size_t kLookAhead = 4;  // A start is certain if so many more bytes are known.
+  static constexpr bool kHasNewlines = kRules.newlines_end_space;
+  static constexpr auto kContractions = kRules.contractions;
+
+  static bool starts_with_ascii(const char* at, const char* end) {
+    if (end - at < 8) return true;
+    uint64_t bytes;
+    std::memcpy(&bytes, at, 8);
+    return (bytes & 0x8080808080808080) == 0;
+  }
+
+  // The pieces of the block that are certain; 0 if the first is not.
+  size_t split_block(const char* begin, const char* at, const char* end, PieceSpan* pieces) const {
+    size_t size = static_cast<size_t>(end - at);
+    Masks masks;
+    if (size >= kBlock) {
+      size = kBlock;
+      masks = masks_of<kRules.cut_at_case, kSlashes>(at);
+    } else {
+      alignas(32) char tail[kBlock] = {};
+      std::memcpy(tail, at, size);
+      masks = masks_of<kRules.cut_at_case, kSlashes>(tail);
+    }
+    bool knows_end = size == static_cast<size_t>(end - at);
+    if (masks.other_bytes != 0) {
+      size = std::min<size_t>(size, static_cast<size_t>(std::countr_zero(masks.other_bytes)));
+      knows_end = knows_end && masks.other_bytes == 0;
+    }
+    if (!knows_end && size <= kLookAhead) return 0;
+
+    uint64_t starts = starts_of(masks, at, end, size, knows_end);
+    starts &= ~uint64_t{1};
+    if (knows_end) starts |= size < 64 ? uint64_t{1} << size : 0;
+    const auto base = static_cast<uint32_t>(at - begin);
+    uint32_t start = base;
+    size_t count = 0;
+    for (; starts != 0; starts &= starts - 1) {
+      const uint32_t piece_end = base + static_cast<uint32_t>(std::countr_zero(starts));
+      pieces[count++] = {start, piece_end};
+      start = piece_end;
+    }
+    if (knows_end && size == 64) pieces[count++] = {start, base + 64};
+    return count;
+  }
+
+  static constexpr bool kSlashes = kRules.symbols_swallow == SplitRules::Swallows::newlines_and_slashes;
+
+  // A bit for each start of a piece among the `size` bytes, as far as they are certain.
+  uint64_t starts_of(const Masks& masks, const char* at, const char* end, size_t size, bool knows_end) const {
+    const uint64_t known = low_bits(size);
+    const uint64_t letter = masks.letter & known, digit = masks.digit & known;
+    uint64_t space = masks.space & known;
+    uint64_t newline = masks.newline & known;
+    const uint64_t blank = masks.blank & known;
+    uint64_t symbol = known & ~(letter | digit | space);
+
+    if constexpr (kRules.symbols_swallow != SplitRules::Swallows::nothing) {
+      uint64_t first = newline & symbol << 1;
+      if (first != 0) {
+        uint64_t swallowed = 0;
+        if constexpr (kSlashes) {
+          const uint64_t can = newline | (masks.slash & known);
+          while (first != 0) {
+            const uint64_t run = can & ~(can + (first & -first));
+            swallowed |= run & ~low_bits(static_cast<size_t>(std::countr_zero(first)));
+            first &= ~swallowed;
+          }
+          symbol &= ~swallowed;
+        } else {
+          swallowed = newline & ~(newline + first);
+        }
+        space &= ~swallowed;
+        newline &= ~swallowed;
+      }
+    }
+
+    uint64_t starts = word_starts(letter, digit, symbol, blank, space & ~newline, masks.upper);
+
+    if constexpr (kRules.numbers == SplitRules::Numbers::single) {
+      starts |= digit;
+    } else if constexpr (kRules.numbers == SplitRules::Numbers::up_to_three) {
+      uint64_t third = digit & ~(digit << 1);
+      const uint64_t behind_three = digit & digit << 1 & digit << 2 & digit << 3;
+      while (third != 0) {
+        starts |= third;
+        third = third << 3 & behind_three;
+      }
+    } else {
+      const uint64_t first = digit & ~(digit << 1);
+      starts |= (first >> 1 & blank) | (first & ~(blank << 1));
+    }
+
+    const uint64_t first_symbol = symbol & ~(symbol << 1);
+    starts |= (first_symbol >> 1 & blank) | (first_symbol & ~(blank << 1));
+
+    const uint64_t visible = letter | digit | symbol;
+    if constexpr (kHasNewlines) {
+      const uint64_t indent = space & ~newline;
+      starts |= indent & visible >> 1;
+      uint64_t first_indent = indent & ~(indent << 1);
+      uint64_t before_newline = (indent + first_indent) & ~indent & newline;
+      for (; before_newline != 0; before_newline &= before_newline - 1) {
+        // White space between two newlines belongs to the piece of the first.
+        const auto line_end = static_cast<size_t>(std::countr_zero(before_newline));
+        const uint64_t not_indent = ~indent & low_bits(line_end);
+        const size_t first = not_indent == 0 ? 0 : 64 - static_cast<size_t>(std::countl_zero(not_indent));
+        if (first > 0 && (newline >> (first - 1) & 1)) first_indent &= ~(uint64_t{1} << first);
+      }
+      starts |= first_indent;
+      starts |= newline & ~(newline << 1) & ~(indent << 1);
+    } else {
+      starts |= space & ~(space << 1);
+      starts |= space & visible >> 1;
+    }
+
+    if constexpr (kContractions != SplitRules::Contractions::none)
+      starts = with_contractions(starts, masks.apostrophe & known, letter, symbol, blank, at, end);
+
+    if (knows_end) return starts & known;
+    // The last run of white space may go on.
+    const uint64_t not_space = known & ~space;
+    const size_t run = not_space == 0 ? 0 : 64 - static_cast<size_t>(std::countl_zero(not_space));
+    return starts & low_bits(std::min(size - kLookAhead, run) + 1);
+  }
+
+  static uint64_t word_starts(uint64_t letter, uint64_t digit, uint64_t symbol, uint64_t blank, uint64_t indent,
+                              uint64_t upper) {
+    (void)digit, (void)indent, (void)symbol;
+    const uint64_t first = letter & ~(letter << 1);
+    uint64_t prefix;
+    if constexpr (kRules.any_prefix) {
+      // A single symbol that does not belong to a blank before it.
+      prefix = first >> 1 & (indent | (symbol & ~(symbol << 1) & ~(blank << 1)));
+    } else {
+      prefix = first >> 1 & blank;
+    }
+    uint64_t starts = prefix | (first & ~(prefix << 1));
+    if constexpr (kRules.cut_at_case) starts |= upper & letter & (letter & ~upper) << 1;
+    return starts;
+  }
+
+  uint64_t with_contractions(uint64_t starts, uint64_t apostrophe, uint64_t letter, uint64_t symbol, uint64_t blank,
+                             const char* at, const char* end) const {
+    constexpr bool kAtEnd = kContractions == SplitRules::Contractions::at_end;
+    uint64_t candidates = apostrophe & letter >> 1;
+    candidates &= kAtEnd ? letter << 1 : ~(symbol << 1) & ~(blank << 1);
+    size_t last_end = 64;
+    for (; candidates != 0; candidates &= candidates - 1) {
+      const auto place = static_cast<size_t>(std::countr_zero(candidates));
+      if (kAtEnd && place == last_end) continue;  // Begins a piece itself.
+      const size_t bytes = walker_.contraction(at + place + 1, end);
+      if (bytes == 0) continue;
+      last_end = place + 1 + bytes;
+      if constexpr (kAtEnd) starts &= ~(low_bits(last_end) & ~low_bits(place));
+      else starts &= ~(low_bits(last_end) & ~low_bits(place + 1));
+      if (last_end < 64) starts |= uint64_t{1} << last_end;
+    }
+    return starts;
+  }
+
+  const SplitWalker walker_;
+  const std::shared_ptr<const CharBorders> borders_;
+};
+
+}  // namespace
+
+std::unique_ptr<PieceSplitter> make_avx2_splitter(const SplitRules& rules, std::shared_ptr<const CharBorders> borders) {
+  if (rules == kGpt2Rules) return std::make_unique<Avx2Splitter<kGpt2Rules>>(std::move(borders));
+  if (rules == kCl100kRules) return std::make_unique<Avx2Splitter<kCl100kRules>>(std::move(borders));
+  if (rules == kQwen2Rules) return std::make_unique<Avx2Splitter<kQwen2Rules>>(std::move(borders));
+  if (rules == kQwen35Rules) return std::make_unique<Avx2Splitter<kQwen35Rules>>(std::move(borders));
+  if (rules == kO200kRules) return std::make_unique<Avx2Splitter<kO200kRules>>(std::move(borders));
+  if (rules == kTekkenRules) return std::make_unique<Avx2Splitter<kTekkenRules>>(std::move(borders));
+  return nullptr;  // Another combination has no name, so nobody asks for it.
+}
+
+}  // namespace lmemo::tokenizer
+
+#endif

@@ -1,0 +1,222 @@
+#include "tokenizer/fast/split_walker.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "tokenizer/unicode/properties.h"
+
+namespace lmemo::tokenizer {
+namespace {
+
+bool is_mark(Category category) {
+  return category == Category::mn || category == Category::mc || category == Category::me;
+}
+
+uint8_t class_of(const CharacterProperties& properties, bool marks_are_letters) {
+  const auto category = static_cast<Category>(properties.category);
+  uint8_t made = 0;
+  if (category >= Category::lu && category <= Category::lo) made |= kLetterClass;
+  if (category >= Category::nd && category <= Category::no) made |= kNumberClass;
+  if (properties.flags & kRegexSpace) made |= kSpaceClass;
+  if (is_mark(category)) {
+    made |= kUpperClass | kLowerClass;
+    if (marks_are_letters) made |= kLetterClass;
+  }
+  if (category == Category::lm || category == Category::lo) made |= kUpperClass | kLowerClass;
+  if (category == Category::lu || category == Category::lt) made |= kUpperClass;
+  if (category == Category::ll) made |= kLowerClass;
+  return made;
+}
+
+constexpr std::string_view kLongS = "\xC5\xBF";  // U+017F is an s in another case.
+
+}  // namespace
+
+CharClasses::CharClasses(bool marks_are_letters) {
+  constexpr size_t kCodePoints = 0x110000;
+  std::vector<uint8_t> all(kCodePoints);
+  for (const PropertyRange& range : property_ranges())
+    std::fill(all.begin() + range.first, all.begin() + range.last + 1,
+              class_of(range.properties, marks_are_letters));
+  all['\r'] |= kNewlineClass;
+  all['\n'] |= kNewlineClass;
+
+  std::map<std::string_view, uint16_t> known;
+  for (size_t first = 0; first < kCodePoints; first += 64) {
+    const std::string_view block(reinterpret_cast<const char*>(all.data()) + first, 64);
+    const bool is_ascii = first < 128;
+    auto number = static_cast<uint16_t>(records_.size() / 64);
+    if (!is_ascii) {
+      const auto [entry, is_new] = known.try_emplace(block, number);
+      number = entry->second;
+      if (!is_new) {
+        block_of_.push_back(number);
+        continue;
+      }
+    }
+    records_.insert(records_.end(), block.begin(), block.end());
+    block_of_.push_back(number);
+  }
+}
+
+const CharClasses& CharClasses::get(bool marks_are_letters) {
+  static const CharClasses plain(false);
+  static const CharClasses with_marks(true);
+  return marks_are_letters ? with_marks : plain;
+}
+
+size_t SplitWalker::contraction(const char* at, const char* end) const {
+  const size_t left = static_cast<size_t>(end - at);
+  if (left == 0) return 0;
+  const bool any_case = rules_.contractions != SplitRules::Contractions::lower_case;
+  const auto lower = [&](size_t i) {
+    return static_cast<char>(any_case && at[i] >= 'A' && at[i] <= 'Z' ? at[i] + 32 : at[i]);
+  };
+  const char first = lower(0);
+  if (first == 's' || first == 't' || first == 'm' || first == 'd') return 1;
+  if (any_case && left >= 2 && std::string_view(at, 2) == kLongS) return 2;
+  if (left < 2) return 0;
+  const char second = lower(1);
+  return ((first == 'r' || first == 'v') && second == 'e') || (first == 'l' && second == 'l') ? 2 : 0;
+}
+
+// As far as every character is of one of the classes.
+const char* SplitWalker::run_end(const char* at, const char* end, uint8_t classes) const {
+  size_t bytes;
+  while (at < end && (classes_.at(at, bytes) & classes)) at += bytes;
+  return at;
+}
+
+const char* SplitWalker::symbols_end(const char* at, const char* end) const {
+  size_t bytes;
+  while (at < end && !(classes_.at(at, bytes) & (kLetterClass | kNumberClass | kSpaceClass))) at += bytes;
+  if (rules_.symbols_swallow == SplitRules::Swallows::nothing) return at;
+  const bool with_slashes = rules_.symbols_swallow == SplitRules::Swallows::newlines_and_slashes;
+  while (at < end && (*at == '\r' || *at == '\n' || (with_slashes && *at == '/'))) ++at;
+  return at;
+}
+
+// [upper]*[lower]+, or null.
+const char* SplitWalker::lower_word_end(const char* at, const char* end) const {
+  const char* last_both = nullptr;  // Behind the last character that the first part may give back.
+  size_t bytes;
+  while (at < end) {
+    const uint8_t found = classes_.at(at, bytes);
+    if (!(found & kUpperClass)) break;
+    at += bytes;
+    if (found & kLowerClass) last_both = at;
+  }
+  const char* const lower_end = run_end(at, end, kLowerClass);
+  return lower_end > at ? lower_end : last_both;
+}
+
+// [upper]+[lower]*, or null.
+const char* SplitWalker::upper_word_end(const char* at, const char* end) const {
+  const char* const upper_end = run_end(at, end, kUpperClass);
+  return upper_end > at ? run_end(upper_end, end, kLowerClass) : nullptr;
+}
+
+const char* SplitWalker::cased_word_end(const char* at, const char* end, uint8_t first_class,
+                                        size_t first_bytes) const {
+  const bool may_prefix = !(first_class & (kLetterClass | kNumberClass | kNewlineClass));
+  const char* word_end = may_prefix ? lower_word_end(at + first_bytes, end) : nullptr;
+  if (!word_end) word_end = lower_word_end(at, end);
+  if (!word_end && may_prefix) word_end = upper_word_end(at + first_bytes, end);
+  if (!word_end) word_end = upper_word_end(at, end);
+  if (word_end && rules_.contractions == SplitRules::Contractions::at_end && word_end < end && *word_end == '\'')
+    if (const size_t bytes = contraction(word_end + 1, end)) word_end += 1 + bytes;
+  return word_end;
+}
+
+// Null if no word begins here.
+const char* SplitWalker::word_end(const char* at, const char* end, uint8_t first_class, size_t first_bytes) const {
+  if (rules_.cut_at_case) return cased_word_end(at, end, first_class, first_bytes);
+  if (first_class & kLetterClass) return run_end(at + first_bytes, end, kLetterClass);
+  const bool may_prefix =
+      rules_.any_prefix ? !(first_class & (kLetterClass | kNumberClass | kNewlineClass)) : *at == ' ';
+  if (!may_prefix) return nullptr;
+  const char* const word = at + first_bytes;
+  const char* const word_end = run_end(word, end, kLetterClass);
+  return word_end > word ? word_end : nullptr;
+}
+
+const char* SplitWalker::number_end(const char* at, const char* end) const {
+  if (rules_.numbers == SplitRules::Numbers::run_behind_space) return run_end(at, end, kNumberClass);
+  const size_t max_digits = rules_.numbers == SplitRules::Numbers::single ? 1 : 3;
+  size_t bytes;
+  for (size_t digits = 0; digits < max_digits && at < end && (classes_.at(at, bytes) & kNumberClass); ++digits)
+    at += bytes;
+  return at;
+}
+
+// \s*[\r\n]+ (if newlines end space), then \s+(?!\S), then \s+.
+const char* SplitWalker::space_end(const char* at, const char* end) const {
+  const char* newline_end = nullptr;
+  const char* last = at;
+  const char* run = at;
+  size_t bytes;
+  while (run < end) {
+    const uint8_t found = classes_.at(run, bytes);
+    if (!(found & kSpaceClass)) break;
+    last = run;
+    run += bytes;
+    if (found & kNewlineClass) newline_end = run;
+  }
+  if (rules_.newlines_end_space && newline_end) return newline_end;
+  if (run == end || last == at) return run;
+  return last;
+}
+
+const char* SplitWalker::piece_end(const char* at, const char* end) const {
+  const bool contracts_first = rules_.contractions == SplitRules::Contractions::lower_case ||
+                               rules_.contractions == SplitRules::Contractions::any_case;
+  if (*at == '\'' && contracts_first)
+    if (const size_t bytes = contraction(at + 1, end)) return at + 1 + bytes;
+
+  size_t first_bytes;
+  const uint8_t first_class = classes_.at(at, first_bytes);
+  if (const char* const found = word_end(at, end, first_class, first_bytes)) return found;
+  if (first_class & kNumberClass) return number_end(at, end);
+  if (!(first_class & kSpaceClass)) return symbols_end(at, end);
+  if (*at == ' ' && at + 1 < end) {
+    size_t bytes;
+    const uint8_t next = classes_.at(at + 1, bytes);
+    if (rules_.numbers == SplitRules::Numbers::run_behind_space && (next & kNumberClass))
+      return number_end(at + 1, end);
+    if (!(next & (kLetterClass | kNumberClass | kSpaceClass))) return symbols_end(at + 1, end);
+  }
+  return space_end(at, end);
+}
+
+size_t add_pieces(const char* begin, const char* at, const char* piece_end, const CharBorders* borders,
+                  PieceSpan* pieces, size_t capacity, bool is_first) {
+  const std::string_view piece(at, static_cast<size_t>(piece_end - at));
+  const auto start = static_cast<uint32_t>(at - begin);
+  const PieceSpan whole{start, start + static_cast<uint32_t>(piece.size())};
+  size_t count = 0;
+  size_t part = 0;
+  const auto add_part = [&](size_t end) {
+    pieces[count++] = {start + static_cast<uint32_t>(part), start + static_cast<uint32_t>(end)};
+    const bool is_whole = borders->is_whole(piece.substr(part, end - part));
+    part = end;
+    return !is_whole;
+  };
+
+  bool may_cut = borders != nullptr;
+  for (size_t i = char_bytes(piece, 0); may_cut && i < piece.size(); i += char_bytes(piece, i)) {
+    const bool is_ascii = ((piece[i] | piece[i - 1]) & 0x80) == 0;
+    if (is_ascii || !borders->is_free(piece, i)) continue;
+    if (count + 1 >= capacity) {
+      if (!is_first) return 0;
+      break;  // So many parts that the rest stays whole.
+    }
+    may_cut = add_part(i);
+  }
+  if (may_cut && part > 0) may_cut = add_part(piece.size());
+  if (may_cut && part > 0) return count;
+  pieces[0] = whole;
+  return 1;
+}
+
+}  // namespace lmemo::tokenizer
