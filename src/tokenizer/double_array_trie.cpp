@@ -1,18 +1,20 @@
 #include "tokenizer/double_array_trie.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cassert>
 
 namespace lmemo::tokenizer {
 
-// Takes the nodes in order and gives each the first base at which all its children find a free place. Blocks that are
-// nearly full are no longer looked at.
+// Gives each node the first base at which all its children find a free place. A node with one child takes any free
+// place; a larger family does not look at blocks in which others found none.
 class DoubleArrayTrie::Builder {
  public:
   Builder(const std::vector<std::pair<std::string_view, uint32_t>>& texts, std::vector<Node>& nodes)
       : texts_(texts), nodes_(nodes) {
-    nodes_.assign(kBlock, {});
-    used_.assign(1, 0);
+    nodes_.clear();
+    add_block();
     take(0, kOwnParent);
     if (!texts_.empty()) open_.push_back({0, 0, texts_.size(), 0});
     while (!open_.empty()) {
@@ -57,39 +59,61 @@ class DoubleArrayTrie::Builder {
   }
 
   uint32_t base_for(const std::vector<Child>& children) {
-    for (size_t block = first_open_; block < used_.size(); ++block) {
-      if (kBlock - used_[block] < children.size()) continue;
-      for (size_t low = 0; low < kBlock; ++low) {
-        const auto base = static_cast<uint32_t>(block * kBlock + low);
-        if (std::all_of(children.begin(), children.end(),
+    const bool is_single = children.size() == 1;
+    for (size_t block = is_single ? first_free_ : first_roomy_; block < blocks_.size(); ++block) {
+      if (blocks_[block].free_count >= children.size())
+        if (const uint32_t base = base_in(block, children); base != kNone) return base;
+      if (is_single) {
+        if (block == first_free_) ++first_free_;
+      } else if (++blocks_[block].failures > kMaxFailures && block == first_roomy_) {
+        ++first_roomy_;
+      }
+    }
+    add_block();
+    return base_in(blocks_.size() - 1, children);
+  }
+
+  // A base in the block, or kNone.
+  uint32_t base_in(size_t block, const std::vector<Child>& children) const {
+    for (size_t word = 0; word < 4; ++word) {
+      for (uint64_t free = blocks_[block].free[word]; free != 0; free &= free - 1) {
+        const size_t place = block * kBlock + word * 64 + static_cast<size_t>(std::countr_zero(free));
+        const auto base = static_cast<uint32_t>(place ^ children[0].byte);
+        if (std::all_of(children.begin() + 1, children.end(),
                         [&](const Child& child) { return nodes_[base ^ child.byte].parent == kNone; }))
           return base;
       }
-      // What did not fit here: after some failures the block is given up.
-      if (block == first_open_ && (++failures_ > kMaxFailures || used_[block] == kBlock)) {
-        ++first_open_;
-        failures_ = 0;
-      }
     }
-    used_.push_back(0);
+    return kNone;
+  }
+
+  void add_block() {
+    blocks_.emplace_back();
     nodes_.resize(nodes_.size() + kBlock);
-    return static_cast<uint32_t>((used_.size() - 1) * kBlock);
   }
 
   void take(uint32_t node, uint32_t parent) {
     assert(nodes_[node].parent == kNone);
     nodes_[node].parent = parent;
-    if (++used_[node / kBlock] == kBlock && node / kBlock == first_open_) ++first_open_, failures_ = 0;
+    Block& block = blocks_[node / kBlock];
+    --block.free_count;
+    block.free[node % kBlock / 64] &= ~(uint64_t{1} << node % 64);
   }
 
-  static constexpr size_t kMaxFailures = 8;
+  struct Block {
+    std::array<uint64_t, 4> free{~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}};
+    uint16_t free_count = kBlock;
+    uint16_t failures = 0;
+  };
+
+  static constexpr size_t kMaxFailures = 4;
   const std::vector<std::pair<std::string_view, uint32_t>>& texts_;
   std::vector<Node>& nodes_;
   std::vector<Child> children_;
   std::vector<Open> open_;
-  std::vector<uint16_t> used_;  // Nodes taken in each block.
-  size_t first_open_ = 0;
-  size_t failures_ = 0;
+  std::vector<Block> blocks_;
+  size_t first_free_ = 0;   // Blocks before it are full.
+  size_t first_roomy_ = 0;  // In blocks before it, families found no room.
 };
 
 DoubleArrayTrie::DoubleArrayTrie(const std::vector<std::pair<std::string_view, uint32_t>>& texts) {

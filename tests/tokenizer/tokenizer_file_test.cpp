@@ -129,7 +129,7 @@ TEST_CASE("a batch is one buffer with offsets, whatever the number of threads") 
   for (const unsigned threads : {0u, 1u, 2u, 9u}) {
     const auto batch = (*tokenizer)->encode_batch(texts, {}, threads);
     REQUIRE(batch.ok());
-    CHECK(batch->ids == std::vector<uint32_t>{1, 2, 2, 1, 1, 1});
+    CHECK(batch->ids == TokenIds{1, 2, 2, 1, 1, 1});
     CHECK(batch->offsets == std::vector<uint64_t>{0, 2, 2, 3, 6});
     CHECK((*batch)[2].size() == 1);
   }

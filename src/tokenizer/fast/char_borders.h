@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/fast/piece_table.h"
 #include "tokenizer/reference/utf8_chars.h"
 #include "tokenizer/reference/vocabulary.h"
 
@@ -19,55 +18,68 @@ class CharBorders {
 
   // Notes every border between characters in a token, which may begin or end inside a character.
   void add_token(std::string_view token);
-
   // Notes a token that only ever comes out as a whole piece: a part that looks like it is not to be cut off.
   void add_whole(std::string_view token);
-  bool is_whole(std::string_view part) const {
-    if (part.size() > longest_whole_) return false;
-    if (part.size() <= PieceTable::kMaxKeyBytes && !whole_filter_[PieceTable::key_of(part).hash() % kFilterBits])
-      return false;
-    return wholes_.contains(part);
-  }
 
-  // False if some token may reach over the border at `at`. Requires: well-formed text, a character begins at `at`, and
-  // it is neither the first nor behind the end.
-  bool is_free(std::string_view text, size_t at) const {
-    const size_t before = char_bytes_before(text, at), after = char_bytes(text, at);
-    const char* const border = text.data() + at;
-    if (has(full_key(border, before, after))) return false;
-    const uint32_t pair = static_cast<unsigned char>(border[-1]) << 8 | static_cast<unsigned char>(border[0]);
-    return !has_broken_[pair] || !may_be_broken(border, before, after);
+  // Calls cut(end) for the end of each part of the piece but the last, as long as it returns true. Returns false if it
+  // did not, or if the piece has to stay whole: then the cuts do not count. Requires: well-formed UTF-8, not empty.
+  template <typename Cut>
+  bool cut_piece(std::string_view piece, Cut cut) const {
+    size_t bytes = char_bytes(piece, 0);
+    uint32_t before = char_value(piece.data(), bytes);
+    uint64_t part_hash = next_hash(0, before);
+    size_t part = 0;
+    for (size_t at = bytes; at < piece.size(); at += bytes) {
+      const size_t before_bytes = bytes;
+      bytes = char_bytes(piece, at);
+      const uint32_t after = char_value(piece.data() + at, bytes);
+      if ((before | after) >= 0x80 && is_free(piece.data() + at, before, before_bytes, after, bytes)) {
+        if (is_whole(piece.substr(part, at - part), part_hash)) return false;
+        if (!cut(at)) return false;
+        part = at;
+        part_hash = 0;
+      }
+      part_hash = next_hash(part_hash, after);
+      before = after;
+    }
+    return !is_whole(piece.substr(part), part_hash);
   }
 
  private:
   static constexpr size_t kBits = size_t{1} << 21;
-  static constexpr size_t kFilterBits = size_t{1} << 15;
+  static constexpr size_t kFilterBits = size_t{1} << 16;
 
+  // The bytes of a character as one number: different for different characters.
+  static uint32_t char_value(const char* at, size_t byte_count) {
+    const auto byte = [&](size_t i) { return static_cast<uint32_t>(static_cast<unsigned char>(at[i])); };
+    if (byte_count == 1) return byte(0);
+    if (byte_count == 2) return byte(0) << 8 | byte(1);
+    const uint32_t three = byte(0) << 16 | byte(1) << 8 | byte(2);
+    return byte_count == 3 ? three : three << 8 | byte(3);
+  }
+  static uint64_t next_hash(uint64_t hash, uint32_t character) { return (hash ^ character) * 0x9E3779B97F4A7C15; }
   static uint64_t bit_of(uint64_t left, uint64_t right) {
-    uint64_t key = (left << 32 | right) * 0x9E3779B97F4A7C15;
+    const uint64_t key = (left << 32 ^ right) * 0x9E3779B97F4A7C15;
     return (key ^ key >> 29) * 0xD6E8FEB86659FD93 >> 43;
   }
-  // Between two whole characters.
-  static uint64_t full_key(const char* border, size_t left, size_t right) {
-    return bit_of(bytes_at(border - left, left), bytes_at(border, right));
-  }
-  // Between so many last bytes of one and so many first bytes of the other.
-  static uint64_t broken_key(const char* border, size_t left, size_t right) {
-    return bit_of(bytes_at(border - left, left) << 8 | left, bytes_at(border, right) << 8 | right);
-  }
-  static uint64_t bytes_at(const char* at, size_t count) {
-    uint64_t value = 0;
-    for (size_t i = 0; i < count; ++i) value = value << 8 | static_cast<unsigned char>(at[i]);
-    return value;
-  }
-  bool may_be_broken(const char* border, size_t before, size_t after) const;
   bool has(uint64_t bit) const { return bits_[bit / 64] >> bit % 64 & 1; }
 
-  std::bitset<65536> has_broken_;  // By the two bytes at the border: whether a token has them beside half a character.
+  // False if some token may reach over the border.
+  bool is_free(const char* border, uint32_t before, size_t before_bytes, uint32_t after, size_t after_bytes) const {
+    if (has(bit_of(before, after))) return false;
+    const size_t pair = static_cast<size_t>(static_cast<unsigned char>(border[-1])) << 8 |
+                        static_cast<unsigned char>(border[0]);
+    return !has_broken_[pair] || !may_be_broken(border, before_bytes, after_bytes);
+  }
+  bool may_be_broken(const char* border, size_t before_bytes, size_t after_bytes) const;
+  bool is_whole(std::string_view part, uint64_t hash) const {
+    return whole_filter_[hash >> 48] && wholes_.contains(part);
+  }
+
   std::vector<uint64_t> bits_;
+  std::bitset<65536> has_broken_;  // By the two bytes at the border: whether a token has them beside half a character.
   TextMap<bool> wholes_;
   std::bitset<kFilterBits> whole_filter_;  // By hash: most parts are none of them.
-  size_t longest_whole_ = 0;
 };
 
 }  // namespace lmemo::tokenizer

@@ -191,31 +191,24 @@ const char* SplitWalker::piece_end(const char* at, const char* end) const {
 
 size_t add_pieces(const char* begin, const char* at, const char* piece_end, const CharBorders* borders,
                   PieceSpan* pieces, size_t capacity, bool is_first) {
-  const std::string_view piece(at, static_cast<size_t>(piece_end - at));
   const auto start = static_cast<uint32_t>(at - begin);
-  const PieceSpan whole{start, start + static_cast<uint32_t>(piece.size())};
-  size_t count = 0;
-  size_t part = 0;
-  const auto add_part = [&](size_t end) {
-    pieces[count++] = {start + static_cast<uint32_t>(part), start + static_cast<uint32_t>(end)};
-    const bool is_whole = borders->is_whole(piece.substr(part, end - part));
-    part = end;
-    return !is_whole;
-  };
-
-  bool may_cut = borders != nullptr;
-  for (size_t i = char_bytes(piece, 0); may_cut && i < piece.size(); i += char_bytes(piece, i)) {
-    const bool is_ascii = ((piece[i] | piece[i - 1]) & 0x80) == 0;
-    if (is_ascii || !borders->is_free(piece, i)) continue;
-    if (count + 1 >= capacity) {
-      if (!is_first) return 0;
-      break;  // So many parts that the rest stays whole.
+  const auto end = static_cast<uint32_t>(piece_end - begin);
+  if (borders) {
+    size_t count = 0;
+    uint32_t part = start;
+    const bool is_cut = borders->cut_piece({at, static_cast<size_t>(piece_end - at)}, [&](size_t part_end) {
+      if (count + 1 >= capacity) return false;
+      pieces[count++] = {part, start + static_cast<uint32_t>(part_end)};
+      part = pieces[count - 1].end;
+      return true;
+    });
+    if (is_cut) {
+      pieces[count++] = {part, end};
+      return count;
     }
-    may_cut = add_part(i);
+    if (count + 1 >= capacity && !is_first) return 0;  // Tried again with more room; or so many parts that it stays whole.
   }
-  if (may_cut && part > 0) may_cut = add_part(piece.size());
-  if (may_cut && part > 0) return count;
-  pieces[0] = whole;
+  pieces[0] = {start, end};
   return 1;
 }
 

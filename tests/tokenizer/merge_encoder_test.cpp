@@ -1,0 +1,106 @@
+#include "tokenizer/fast/merge_encoder.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/test_scale.h"
+
+namespace lmemo::tokenizer {
+namespace {
+
+// A made-up model: atoms a, b, c, and merges of whatever tokens there are so far, in any order.
+struct MadeUpBpe {
+  std::vector<std::string> texts;  // By id.
+  std::vector<MergeEncoder::Merge> merges;
+
+  MadeUpBpe(std::mt19937& random, size_t atom_count, size_t merge_count) {
+    for (size_t i = 0; i < atom_count; ++i) texts.emplace_back(1, static_cast<char>('a' + i));
+    std::map<std::string, uint32_t> ids;
+    for (uint32_t id = 0; id < texts.size(); ++id) ids[texts[id]] = id;
+    std::map<std::pair<uint32_t, uint32_t>, bool> seen;
+    while (merges.size() < merge_count) {
+      const auto left = static_cast<uint32_t>(random() % texts.size());
+      const auto right = static_cast<uint32_t>(random() % texts.size());
+      if (!seen.try_emplace({left, right}, true).second) {
+        if (seen.size() == texts.size() * texts.size()) break;
+        continue;
+      }
+      const std::string whole = texts[left] + texts[right];
+      if (whole.size() > 12) continue;
+      const auto [entry, is_new] = ids.try_emplace(whole, static_cast<uint32_t>(texts.size()));
+      if (is_new) texts.push_back(whole);
+      merges.push_back({left, right, entry->second});
+    }
+  }
+
+  // As it is written down: the lowest rank first, of equal ones the leftmost.
+  std::vector<uint32_t> merged(const std::string& text) const {
+    std::vector<uint32_t> ids;
+    for (const char c : text) ids.push_back(static_cast<uint32_t>(c - 'a'));
+    for (;;) {
+      size_t best_rank = merges.size(), best_place = 0;
+      for (size_t i = 0; i + 1 < ids.size(); ++i)
+        for (size_t rank = 0; rank < best_rank; ++rank)
+          if (merges[rank].left == ids[i] && merges[rank].right == ids[i + 1]) {
+            best_rank = rank;
+            best_place = i;
+          }
+      if (best_rank == merges.size()) return ids;
+      ids[best_place] = merges[best_rank].id;
+      ids.erase(ids.begin() + static_cast<std::ptrdiff_t>(best_place) + 1);
+    }
+  }
+
+  std::optional<MergeEncoder> encoder(size_t atom_count) const {
+    std::vector<MergeEncoder::Token> tokens;
+    std::vector<uint32_t> atoms;
+    for (uint32_t id = 0; id < texts.size(); ++id) tokens.push_back({texts[id], id});
+    for (uint32_t id = 0; id < atom_count; ++id) atoms.push_back(id);
+    return MergeEncoder::make(tokens, atoms, merges, static_cast<uint32_t>(texts.size()));
+  }
+};
+
+std::string random_text(std::mt19937& random, size_t atom_count, size_t max_length) {
+  std::string text(1 + random() % max_length, 'a');
+  for (char& c : text) c = static_cast<char>('a' + random() % atom_count);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("any merge list gives what merging gives, also if it uses tokens before it makes them") {
+  std::mt19937 random(7);
+  for (size_t round = 0; round < static_cast<size_t>(test::scaled(400)); ++round) {
+    const size_t atom_count = 1 + random() % 3;
+    MadeUpBpe bpe(random, atom_count, 1 + random() % 40);
+    std::shuffle(bpe.merges.begin(), bpe.merges.end(), random);
+    const std::optional<MergeEncoder> encoder = bpe.encoder(atom_count);
+    REQUIRE(encoder);
+    for (int i = 0; i < 60; ++i) {
+      const std::string text = random_text(random, atom_count, 30);
+      IdBuffer ids;
+      encoder->encode(text, ids);
+      const auto made = ids.from(0);
+      REQUIRE(std::vector<uint32_t>(made.begin(), made.end()) == bpe.merged(text));
+    }
+  }
+}
+
+TEST_CASE("a long run of one letter is no work for hours") {
+  std::mt19937 random(3);
+  const MadeUpBpe bpe(random, 1, 20);
+  const std::optional<MergeEncoder> encoder = bpe.encoder(1);
+  REQUIRE(encoder);
+  IdBuffer ids;
+  encoder->encode(std::string(3'000'000, 'a'), ids);
+  size_t bytes = 0;
+  for (const uint32_t id : ids.from(0)) bytes += bpe.texts[id].size();
+  CHECK(bytes == 3'000'000);
+}
+
+}  // namespace lmemo::tokenizer

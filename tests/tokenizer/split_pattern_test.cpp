@@ -1,0 +1,91 @@
+#include "tokenizer/fast/split_pattern.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "support/test_scale.h"
+#include "tokenizer/nasty_texts.h"
+#include "tokenizer/reference/pre_tokenizer.h"
+
+namespace lmemo::tokenizer {
+namespace {
+
+struct Pattern {
+  const char* name;
+  const char* regex;
+};
+
+const Pattern kPatterns[] = {
+    {"gpt2", R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
+    {"cl100k",
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    {"qwen2",
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    {"qwen3.5",
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    {"o200k",
+     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    {"tekken",
+     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+};
+
+using Pieces = std::vector<std::string>;
+
+Pieces pieces_of(const PieceSplitter& splitter, const std::string& text) {
+  Pieces found;
+  std::vector<PieceSpan> spans(PieceSplitter::kMinCapacity);
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at < end;) {
+    const char* const base = at;
+    const size_t count = splitter.split(base, end, spans.data(), spans.size(), at);
+    REQUIRE(count > 0);
+    REQUIRE(at > base);
+    for (size_t i = 0; i < count; ++i) found.emplace_back(base + spans[i].begin, base + spans[i].end);
+  }
+  return found;
+}
+
+Pieces pieces_of(const PreTokenizer& pre_tokenizer, const std::string& text) {
+  std::vector<Piece> pieces{{text, true}};
+  pre_tokenizer.split(pieces);
+  Pieces found;
+  for (const Piece& piece : pieces) found.push_back(piece.text);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("every known pattern cuts as its regex does, with masks and without") {
+  std::mt19937 random(1);
+  for (const Pattern& pattern : kPatterns) {
+    CAPTURE(pattern.name);
+    const nlohmann::json json = {{"type", "Split"},
+                                 {"pattern", {{"Regex", pattern.regex}}},
+                                 {"behavior", "Isolated"},
+                                 {"invert", false}};
+    const auto regex = make_pre_tokenizer(json, "pre_tokenizer");
+    REQUIRE(regex.ok());
+    const std::optional<SplitRules> rules = split_rules_of(pattern.regex);
+    REQUIRE(rules);
+    const auto plain = make_pattern_splitter(*rules, nullptr, false);
+    const auto quick = make_pattern_splitter(*rules, nullptr, true);
+    for (size_t i = 0; i < static_cast<size_t>(test::scaled(3000)); ++i) {
+      const std::string text = test::nasty_text(random, i % 20 == 0 ? 200 : 16);
+      CAPTURE(text);
+      const Pieces expected = pieces_of(**regex, text);
+      REQUIRE(pieces_of(*plain, text) == expected);
+      REQUIRE(pieces_of(*quick, text) == expected);
+    }
+  }
+}
+
+TEST_CASE("a pattern that is one letter off is not known") {
+  CHECK_FALSE(split_rules_of(R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s)"));
+  CHECK_FALSE(split_rules_of(""));
+}
+
+}  // namespace lmemo::tokenizer
