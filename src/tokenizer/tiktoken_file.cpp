@@ -140,7 +140,7 @@ Digest identity_of(const Vocabulary& vocabulary, std::string_view regex, const T
   return hash.finish();
 }
 
-Result<Parts> tiktoken_parts(std::string_view file, const TiktokenOptions& options) {
+Result<LoadedFile> tiktoken_parts(std::string_view file, const TiktokenOptions& options) {
   if (file.size() > kMaxJsonBytes)
     return Error{ErrorCode::incompatible, "tiktoken file: " + std::to_string(file.size()) +
                                               " bytes; expected at most " + std::to_string(kMaxJsonBytes)};
@@ -174,7 +174,7 @@ Result<Parts> tiktoken_parts(std::string_view file, const TiktokenOptions& optio
   bpe.ignore_merges = true;
   parts.model = Bpe::of_ranks(std::move(vocabulary), std::move(bpe));
   LMEMO_ASSIGN(parts.added_tokens, AddedTokens::make(specials, *parts.model, nullptr, "special tokens"));
-  return parts;
+  return LoadedFile{std::move(parts), {{"pre_tokenizer", steps}}};
 }
 
 }  // namespace
@@ -182,8 +182,8 @@ Result<Parts> tiktoken_parts(std::string_view file, const TiktokenOptions& optio
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_tiktoken(std::string_view ranks,
                                                                   const TiktokenOptions& options) {
-  LMEMO_ASSIGN(tokenizer::Parts parts, tokenizer::tiktoken_parts(ranks, options));
-  return std::shared_ptr<const Tokenizer>(std::make_shared<tokenizer::ReferenceTokenizer>(std::move(parts)));
+  LMEMO_ASSIGN(tokenizer::LoadedFile file, tokenizer::tiktoken_parts(ranks, options));
+  return tokenizer::make_engine(std::move(file));
 }
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::load_tiktoken(const std::filesystem::path& path,

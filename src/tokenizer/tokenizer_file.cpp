@@ -10,15 +10,16 @@ namespace lmemo {
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_json(std::string_view json) {
   LMEMO_ASSIGN(tokenizer::LoadedFile file, tokenizer::load_file(json));
-  std::optional<tokenizer::FastPlan> plan = tokenizer::fast_plan_of(file.tree, file.parts);
-  if (plan)
-    return std::shared_ptr<const Tokenizer>(
-        std::make_shared<tokenizer::FastTokenizer>(std::move(file.parts), std::move(*plan)));
-  return std::shared_ptr<const Tokenizer>(
-      std::make_shared<tokenizer::ReferenceTokenizer>(std::move(file.parts)));
+  return tokenizer::make_engine(std::move(file));
 }
 
 namespace tokenizer {
+
+std::shared_ptr<const Tokenizer> make_engine(LoadedFile file) {
+  std::optional<FastPlan> plan = fast_plan_of(file.tree, file.parts);
+  if (plan) return std::make_shared<FastTokenizer>(std::move(file.parts), std::move(*plan));
+  return std::make_shared<ReferenceTokenizer>(std::move(file.parts));
+}
 
 Result<std::shared_ptr<const MappedFile>> mapped_file(const std::filesystem::path& path) {
   std::error_code error;

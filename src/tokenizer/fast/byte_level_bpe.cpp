@@ -74,7 +74,7 @@ std::unique_ptr<ByteLevelBpe> ByteLevelBpe::make(const Bpe& bpe) {
   if (atoms.size() != 256) return nullptr;
   std::vector<MergeEncoder::Merge> merges;
   merges.reserve(bpe.merges().size());
-  for (const BpeMerge& merge : bpe.merges()) merges.push_back({merge.left, merge.right, merge.id});
+  for (const BpeMerge& merge : bpe.merges()) merges.push_back({merge.left, merge.right, merge.id, merge.rank});
 
   std::optional<MergeEncoder> encoder = MergeEncoder::make(tokens, atoms, merges, max_id + 1);
   if (!encoder) return nullptr;

@@ -34,8 +34,8 @@ size_t line_border(std::string_view text, size_t at) {
 
 class FastTokenizer::Batch {
  public:
-  Batch(const FastTokenizer& tokenizer, std::span<const std::string_view> texts, const EncodeOptions& options)
-      : tokenizer_(tokenizer), texts_(texts), options_(options) {}
+  Batch(const FastTokenizer& tokenizer, std::span<const std::string_view> texts, const Call& call)
+      : tokenizer_(tokenizer), texts_(texts), call_(call) {}
 
   Result<TokenBatch> run(unsigned threads) {
     plan_tasks(threads > 1);
@@ -71,7 +71,7 @@ class FastTokenizer::Batch {
       bytes = 0;
     };
     for (size_t i = 0; is_parallel && i < texts_.size(); ++i) {
-      if (texts_[i].size() >= kLongText && tokenizer_.may_cut_) {
+      if (texts_[i].size() >= kLongText && tokenizer_.may_cut_ && call_.is_simple()) {
         close(i);
         add_parts(i);
         first = i + 1;
@@ -114,7 +114,7 @@ class FastTokenizer::Batch {
         knows_ratio = true;
       }
       bytes += texts_[i].size();
-      const Status status = tokenizer_.encode_text(texts_[i], options_.add_special_tokens, scratch, task.ids);
+      const Status status = tokenizer_.encode_text(texts_[i], call_, scratch, task.ids);
       if (!status.ok()) return note(task, i, status.error());
       task.ends.push_back(task.ids.size());
     }
@@ -122,17 +122,16 @@ class FastTokenizer::Batch {
 
   void do_part(Task& task, Scratch& scratch) {
     const std::string_view text = texts_[task.first_text];
-    const Frame& frame = options_.add_special_tokens ? tokenizer_.special_frame_ : tokenizer_.plain_frame_;
     const std::string_view part = text.substr(task.part_begin, task.part_end - task.part_begin);
     if (const Status status = expect_utf8(part); !status.ok()) {
       // The place is counted from the start of the whole text, which is looked at again to say it.
       return note(task, task.first_text, expect_utf8(text).error());
     }
-    if (task.part_begin == 0) task.ids.append(frame.before);
+    if (task.part_begin == 0) task.ids.append(call_.frame.before);
     const Status status = tokenizer_.encode_raw(part, scratch, task.ids);
     if (!status.ok()) return note(task, task.first_text, status.error());
     if (task.part_end < text.size()) return;
-    task.ids.append(frame.after);
+    task.ids.append(call_.frame.after);
     task.ends.push_back(task.ids.size());
   }
 
@@ -149,7 +148,7 @@ class FastTokenizer::Batch {
       for (const uint64_t end : task.ends) batch.offsets.push_back(count + end);
       count += task.ids.size();
     }
-    if (tokenizer_.parts_.padding) return padded(batch.offsets);
+    if (call_.rules.padding) return padded(batch.offsets);
     if (tasks_.size() == 1) {
       batch.ids = std::move(tasks_[0].ids).take();
       return batch;
@@ -172,7 +171,7 @@ class FastTokenizer::Batch {
 
   // To the longest of the batch, if the file asks for it.
   TokenBatch padded(const std::vector<uint64_t>& offsets) {
-    const Padding& padding = *tokenizer_.parts_.padding;
+    const Padding& padding = *call_.rules.padding;
     uint64_t longest = 0;
     for (size_t i = 1; i < offsets.size(); ++i) longest = std::max(longest, offsets[i] - offsets[i - 1]);
     const uint64_t target = padding.target(longest);
@@ -199,7 +198,7 @@ class FastTokenizer::Batch {
 
   const FastTokenizer& tokenizer_;
   const std::span<const std::string_view> texts_;
-  const EncodeOptions options_;
+  const Call& call_;
   std::vector<Task> tasks_;  // Each is changed only by the thread that took it.
   std::atomic<size_t> next_ = 0;
 };
@@ -207,7 +206,8 @@ class FastTokenizer::Batch {
 Result<TokenBatch> FastTokenizer::encode_batch(std::span<const std::string_view> texts, const EncodeOptions& options,
                                                unsigned threads) const {
   if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
-  return Batch(*this, texts, options).run(threads);
+  LMEMO_ASSIGN(const Call call, call_of(options));
+  return Batch(*this, texts, call).run(threads);
 }
 
 }  // namespace lmemo::tokenizer

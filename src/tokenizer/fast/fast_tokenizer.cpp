@@ -18,8 +18,14 @@ FastTokenizer::FastTokenizer(Parts parts, FastPlan plan)
       plan_(std::move(plan)),
       plain_frame_(frame_of(false)),
       special_frame_(frame_of(true)),
-      table_(kTableBits) {
-  may_cut_ = plan_.may_cut_at_lines && !parts_.truncation && parts_.added_tokens.stay_within_lines();
+      may_cut_(plan_.may_cut_at_lines && parts_.added_tokens.stay_within_lines()),
+      table_(kTableBits) {}
+
+Result<FastTokenizer::Call> FastTokenizer::call_of(const EncodeOptions& options) const {
+  const size_t added = parts_.post_processor && options.add_special_tokens ? parts_.post_processor->added_count() : 0;
+  LMEMO_ASSIGN(LengthRules rules, length_rules_for(options, parts_.truncation, parts_.padding, added));
+  return Call{options.add_special_tokens, options.add_special_tokens ? special_frame_ : plain_frame_, added,
+              std::move(rules)};
 }
 
 // Asks the post-processor once, with an id that no token has.
@@ -40,32 +46,28 @@ FastTokenizer::Frame FastTokenizer::frame_of(bool add_special_tokens) const {
   return frame;
 }
 
-void FastTokenizer::finish(IdBuffer& ids, size_t first, bool add_special_tokens) const {
+void FastTokenizer::finish(IdBuffer& ids, size_t first, const Call& call) const {
   const std::span<const uint32_t> made = ids.from(first);
   Ids text(made.begin(), made.end());
   ids.cut_to(first);
-  const size_t added = parts_.post_processor && add_special_tokens ? parts_.post_processor->added_count() : 0;
-  if (parts_.truncation) parts_.truncation->apply(text, added);
+  if (call.rules.truncation) call.rules.truncation->apply(text, call.added_count);
   if (!parts_.post_processor) return ids.append(text);
   std::vector<Ids> sequences(1);
   sequences[0] = std::move(text);
-  for (const Ids& sequence : parts_.post_processor->process(std::move(sequences), add_special_tokens))
+  for (const Ids& sequence : parts_.post_processor->process(std::move(sequences), call.add_special_tokens))
     ids.append(sequence);
 }
 
-Status FastTokenizer::encode_text(std::string_view text, bool add_special_tokens, Scratch& scratch,
-                                  IdBuffer& ids) const {
+Status FastTokenizer::encode_text(std::string_view text, const Call& call, Scratch& scratch, IdBuffer& ids) const {
   LMEMO_TRY(expect_utf8(text));
-  const Frame& frame = add_special_tokens ? special_frame_ : plain_frame_;
   const size_t first = ids.size();
-  if (parts_.truncation || !frame.is_simple) {
-    LMEMO_TRY(encode_raw(text, scratch, ids));
-    finish(ids, first, add_special_tokens);
-    return {};
-  }
-  ids.append(frame.before);
+  if (call.is_simple()) ids.append(call.frame.before);
   LMEMO_TRY(encode_raw(text, scratch, ids));
-  ids.append(frame.after);
+  if (call.is_simple()) {
+    ids.append(call.frame.after);
+  } else {
+    finish(ids, first, call);
+  }
   return {};
 }
 
@@ -155,12 +157,13 @@ Status FastTokenizer::encode_stretch(std::string_view stretch, Scratch& scratch,
 }
 
 Result<std::vector<uint32_t>> FastTokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+  LMEMO_ASSIGN(const Call call, call_of(options));
   Scratch scratch;
   IdBuffer buffer;
-  LMEMO_TRY(encode_text(text, options.add_special_tokens, scratch, buffer));
+  LMEMO_TRY(encode_text(text, call, scratch, buffer));
   const std::span<const uint32_t> made = buffer.from(0);
   std::vector<uint32_t> ids(made.begin(), made.end());
-  if (parts_.padding) parts_.padding->apply(ids, parts_.padding->target(ids.size()));
+  if (call.rules.padding) call.rules.padding->apply(ids, call.rules.padding->target(ids.size()));
   return ids;
 }
 

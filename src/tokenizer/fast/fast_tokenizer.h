@@ -51,18 +51,29 @@ class FastTokenizer final : public ReferenceTokenizer {
     Ids before, after;
   };
 
+  // What holds for all texts of one call.
+  struct Call {
+    bool add_special_tokens;
+    const Frame& frame;
+    size_t added_count;  // Special tokens that truncation leaves room for.
+    LengthRules rules;
+
+    bool is_simple() const { return frame.is_simple && !rules.truncation; }
+  };
+
+  Result<Call> call_of(const EncodeOptions& options) const;
   Frame frame_of(bool add_special_tokens) const;
   // Truncation and the post-processor, on the ids from `first` on.
-  void finish(IdBuffer& ids, size_t first, bool add_special_tokens) const;
+  void finish(IdBuffer& ids, size_t first, const Call& call) const;
 
-  Status encode_text(std::string_view text, bool add_special_tokens, Scratch& scratch, IdBuffer& ids) const;
+  Status encode_text(std::string_view text, const Call& call, Scratch& scratch, IdBuffer& ids) const;
   Status encode_raw(std::string_view text, Scratch& scratch, IdBuffer& ids) const;
   Status encode_segment(std::string_view text, Scratch& scratch, IdBuffer& ids) const;
   Status encode_stretch(std::string_view stretch, Scratch& scratch, IdBuffer& ids) const;
 
   const FastPlan plan_;
   const Frame plain_frame_, special_frame_;
-  bool may_cut_;  // Long texts.
+  const bool may_cut_;  // Long texts.
   mutable PieceTable table_;  // Takes care of its own threads.
 };
 

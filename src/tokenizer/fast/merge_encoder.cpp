@@ -75,12 +75,12 @@ void MergeEncoder::index_merges(std::span<const Merge> merges) {
   pair_shift_ = 64 - bits;
   pair_ranks_.assign(size_t{1} << bits, {kNoPair, 0});
   pair_filter_.assign(kFilterBits / 64, 0);
-  for (size_t rank = 0; rank < merges.size(); ++rank) {
-    const uint64_t pair = pair_of(merges[rank].left, merges[rank].right);
+  for (const Merge& merge : merges) {
+    const uint64_t pair = pair_of(merge.left, merge.right);
     const uint64_t hash = hash_of(pair);
     size_t place = hash >> pair_shift_;
     while (pair_ranks_[place].pair != kNoPair) place = (place + 1) & (pair_ranks_.size() - 1);
-    pair_ranks_[place] = {pair, static_cast<uint32_t>(rank)};
+    pair_ranks_[place] = {pair, merge.rank};
     const size_t bit = hash % kFilterBits;
     pair_filter_[bit / 64] |= uint64_t{1} << bit % 64;
   }
@@ -146,8 +146,8 @@ bool MergeEncoder::find_makings(std::span<const uint32_t> atoms, std::span<const
   std::stable_sort(by_length.begin(), by_length.end(), [&](uint32_t a, uint32_t b) {
     return made_[merges[a].id].byte_count < made_[merges[b].id].byte_count;
   });
-  for (const uint32_t rank : by_length) {
-    const auto& [left, right, id] = merges[rank];
+  for (const uint32_t place : by_length) {
+    const auto& [left, right, id, rank] = merges[place];
     if (!reached_[left] || !reached_[right] || !border_holds(left, right, false)) continue;
     if (reached_[id]) return false;
     reached_[id] = true;

@@ -29,10 +29,11 @@ class MergeEncoder {
   };
   struct Merge {
     uint32_t left, right, id;
+    uint32_t rank;  // The lowest first, of equal ones the leftmost.
   };
 
-  // `atoms` are what merging starts from (bytes or characters), all of them tokens. `merges` in order of rank, each
-  // pair once, its text the texts of its parts; ids below `id_limit`. Nothing if an atom is also made by a merge.
+  // `atoms` are what merging starts from (bytes or characters), all of them tokens. `merges`: each
+  // pair once, ranks below 2^32 - 2, the text of the whole that of the parts; ids below `id_limit`. Nothing if an atom is also made by a merge.
   static std::optional<MergeEncoder> make(std::span<const Token> tokens, std::span<const uint32_t> atoms,
                                           std::span<const Merge> merges, uint32_t id_limit);
 
