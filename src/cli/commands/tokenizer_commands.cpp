@@ -48,7 +48,7 @@ Result<std::string> text_of_file(const CommandContext& context, const path& name
 struct TokenizedFile {
   std::string name;
   size_t bytes = 0;
-  std::vector<uint32_t> ids;
+  TokenIds ids;
 };
 
 void tokenize_json(CommandContext& context, const Tokenizer& tokenizer,
