@@ -58,6 +58,11 @@ class NumberTable {
     return slot.value;
   }
 
+  // Brings the key's place near, for a find or an add that follows soon. Requires: something was reserved.
+  void prefetch(uint64_t key) const {
+    __builtin_prefetch(&slots_[hash_of(key, seed_) & (slots_.size() - 1)]);
+  }
+
   uint32_t find(uint64_t key) const { return slots_.empty() ? kNone : slots_[place_of(key)].value; }
 
   size_t size() const { return count_; }

@@ -57,7 +57,7 @@ class JsonReader {
   // Stops here for a reason of the caller's. Always false.
   bool refuse(std::string why);
   const std::string& problem() const { return problem_; }
-  size_t depth() const { return open_.size(); }
+  size_t bytes_left() const { return text_.size() - at_; }
 
  private:
   // Fails with "not JSON at byte …".

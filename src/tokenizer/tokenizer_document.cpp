@@ -114,6 +114,8 @@ class DocumentReader {
   bool read_vocabulary() {
     Vocabulary& vocabulary = document_.tables.vocabulary.emplace();
     if (!reader_.open_object()) return false;
+    // A token with its id takes 12 bytes or more; a third of what may come spares most of the growing.
+    vocabulary.reserve(std::min(reader_.bytes_left() / 64, kMaxTokens), reader_.bytes_left() / 8);
     std::string_view token;
     while (reader_.next_key(token)) {
       if (vocabulary.size() >= kMaxTokens)

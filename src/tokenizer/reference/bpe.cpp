@@ -66,6 +66,8 @@ Status Bpe::add_merges(std::span<const MergeText> merges, size_t from, size_t to
   }
   vocabulary_.ids_of(std::span(tokens).first(3 * (to - from)), std::span(ids).first(3 * (to - from)));
 
+  for (size_t i = 0; i < to - from; ++i)
+    if (ids[3 * i] && ids[3 * i + 1]) merge_at_.prefetch(pair_key(*ids[3 * i], *ids[3 * i + 1]));
   for (size_t i = 0; i < to - from; ++i) {
     if (merges[from + i].is_comment()) continue;
     for (size_t token = 3 * i; token < 3 * i + 3; ++token)
