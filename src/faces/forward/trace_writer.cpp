@@ -324,26 +324,27 @@ void TraceWriter::drain() {
     line_count = 0;
   };
   for (Stripe& stripe : stripes_) {
+    std::vector<char>& taken = stripe.spare;
     size_t byte_count;
     {
       const std::lock_guard lock(stripe.mutex);
-      taken_.swap(stripe.events);
+      stripe.events.swap(stripe.spare);
       byte_count = std::exchange(stripe.byte_count, 0);
     }
     for (size_t at = 0; at < byte_count;) {
       QueuedEvent event;
-      std::memcpy(&event, taken_.data() + at, sizeof event);
+      std::memcpy(&event, taken.data() + at, sizeof event);
       at += sizeof event;
       const size_t text_bytes = event.label_bytes + event.probe_bytes + event.error_bytes;
       if (used + text_bytes + kFrameBytes > buffer_.size()) {
         write_out();
         if (text_bytes + kFrameBytes > buffer_.size()) buffer_.resize(text_bytes + kFrameBytes);
       }
-      used = static_cast<size_t>(write_line(buffer_.data() + used, event, taken_.data() + at, scale) - buffer_.data());
+      used = static_cast<size_t>(write_line(buffer_.data() + used, event, taken.data() + at, scale) - buffer_.data());
       at += text_bytes;
       ++line_count;
     }
-    if (taken_.size() > 2 * kWakeBytes) std::vector<char>().swap(taken_);
+    if (taken.size() > 2 * kWakeBytes) std::vector<char>().swap(taken);
   }
   write_out();
   if (buffer_.size() > kBufferBytes) std::string().swap(buffer_);

@@ -81,6 +81,7 @@ class TraceWriter {
     std::mutex mutex;  // Guards everything below.
     std::vector<char> events;
     size_t byte_count = 0;
+    std::vector<char> spare;  // Guarded by drain_mutex_: the two take turns, so that steady tracing takes no new memory.
   };
 
   TraceWriter(std::filesystem::path path, int file) : path_(std::move(path)), file_(file) {}
@@ -103,7 +104,6 @@ class TraceWriter {
   std::atomic<uint64_t> lost_lines_ = 0;
 
   std::mutex drain_mutex_;  // One drain at a time. Taken before mutex_ and before those of the stripes.
-  std::vector<char> taken_;  // What a stripe had; goes back to it empty.
   std::string buffer_;
   bool is_torn_ = false;  // The last write stopped inside a line.
   int file_;
