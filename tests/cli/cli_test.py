@@ -98,6 +98,8 @@ def test_a_script_prints_what_stands_next_to_it(lmemo: Lmemo, script: Path, tmp_
         ["config", "get", "store"],
         ["config", "path"],
         ["demo"],
+        ["forward", "show"],
+        ["forward", "clear", "--yes"],
     ],
     ids=" ".join,
 )
@@ -360,12 +362,15 @@ def test_bash_completes_from_the_tables(lmemo: Lmemo) -> None:
     assert complete(lmemo, "lmemo show --store some") == ["some dir"]
     assert sorted(complete(lmemo, "lmemo inspect some")) == ["some dir", "some file"]
     assert complete(lmemo, "lmemo evict --to ") == []
+    assert complete(lmemo, "lmemo forward ") == ["trace", "show", "clear"]
+    assert sorted(complete(lmemo, "lmemo forward trace some")) == ["some dir", "some file"]
+    assert "--adapter" in complete(lmemo, "lmemo forward clear --")
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_scripts_for_other_shells_name_every_command(lmemo: Lmemo, shell: str) -> None:
     script = lmemo.run("completions", shell).stdout
-    for command in ["show", "verify", "repair", "prune", "evict", "compact", "clear", "explain", "inspect", "config", "demo"]:
+    for command in ["show", "verify", "repair", "prune", "evict", "compact", "clear", "explain", "inspect", "forward", "config", "demo"]:
         assert re.search(rf"\b{command}\b", script), command
 
 

@@ -118,6 +118,22 @@ with lmemo.Store(path, publish_seconds=1000) as store:
     )
 
 
+def make_forward(directory: Path) -> None:
+    """A store with results of scoring calls of three views, and one entry of another kind."""
+    code = """
+import sys, lmemo
+from lmemo.forward import BackendInstrumentation, ModelView
+with lmemo.Store(sys.argv[1], publish_seconds=1000) as store, BackendInstrumentation(store=store) as inst:
+    store.put(lmemo.Key.of("tokens", section=1), b"t" * 100)
+    views = ["base", ModelView("base", model="gpt2", dtype="float32"), ModelView("ft", model="gpt2", adapter="runs/7", dtype="float32")]
+    for view in views:
+        inst.cached_batch("next_token_dist", view, [f"prompt {n}" for n in range(3)], 256, lambda missing: [b"x" * 100 for _ in missing])
+    inst.cached("rolling_logprob", "base", "text", 0, lambda: -1.5)
+"""
+    python = ROOT / ".venv" / "bin" / "python"
+    subprocess.run([str(python) if python.exists() else sys.executable, "-c", code, str(directory)], check=True, timeout=60)
+
+
 def segment_in(directory: Path) -> Path:
     [segment] = [path for path in directory.rglob("*") if path.is_file() and path.stat().st_size > 500]
     return segment

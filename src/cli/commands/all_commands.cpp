@@ -58,7 +58,7 @@ CommandSpec root_command(const CliEnvironment& environment) {
   root.exit_meanings = {{kExitGaps, "finished with gaps"}, {kExitDamage, "damage found"}};
   for (auto& commands :
        {show_commands(), verify_commands(), space_commands(), explain_commands(), inspect_commands(),
-        tokenizer_commands(), config_commands(), demo_commands(), completions_commands()})
+        tokenizer_commands(), forward_commands(), config_commands(), demo_commands(), completions_commands()})
     root.subcommands.insert(root.subcommands.end(), commands.begin(), commands.end());
   for (const ExternalCommand& external : environment.external_commands)
     root.subcommands.push_back(from_outside(external));

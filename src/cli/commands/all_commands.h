@@ -17,6 +17,7 @@ std::vector<CommandSpec> space_commands();        // prune, evict, compact, clea
 std::vector<CommandSpec> explain_commands();      // explain
 std::vector<CommandSpec> inspect_commands();      // inspect
 std::vector<CommandSpec> tokenizer_commands();    // tokenize, tokenizer show, check
+std::vector<CommandSpec> forward_commands();      // forward trace, show, clear
 std::vector<CommandSpec> config_commands();       // config list, get, path
 std::vector<CommandSpec> demo_commands();         // demo
 std::vector<CommandSpec> completions_commands();  // completions
