@@ -1133,6 +1133,9 @@ class Instrumentation:
 
     def __exit__(self, *exception: object) -> None: ...
 
+    def put(self, op: str, view_id: str, prompt: Any, top_k: Any, value: Any) -> None:
+        """Keeps a result that was computed elsewhere. Counts no lookup."""
+
 def run_command_line(arguments: Iterable[str], package: str | os.PathLike[str], oracle: Callable[[pathlib.Path], tuple[str, list[str], Callable[[list[str]], list[list[int]]]]] | None = None) -> int:
     """
     Runs one command of `lmemo` and returns its exit code. Writes to the standard streams of the process, past sys.stdout and sys.stderr: flush these before.

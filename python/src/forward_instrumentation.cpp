@@ -393,6 +393,14 @@ void Instrumentation::batch_wait(Batch& batch) {
   }
 }
 
+void Instrumentation::put(nb::handle op, nb::handle view_id, nb::handle prompt, nb::handle top_k, nb::handle value) {
+  KeyView key;
+  if (!KeyView::of_call(op.ptr(), view_id.ptr(), prompt.ptr(), top_k.ptr(), key)) throw nb::python_error();
+  nb::object kept = nb::borrow(value);
+  if (persistence_ != nullptr) (persistence_->put(key, kept) ? stats_->stored : stats_->memory_only).add();
+  if (!cache_->put(key, kept.ptr(), ticks_now(), label_for(key))) throw nb::python_error();
+}
+
 // ------------------------------------------------------------------------------------------------------ tasks
 
 nb::tuple Instrumentation::begin_task(nb::handle op, nb::handle view_id, nb::handle prompt, nb::handle top_k,
@@ -601,6 +609,9 @@ void init_forward_instrumentation(nb::module_& m) {
       .def(
           "__exit__", [](Instrumentation& self, const nb::args&) { self.close(); },
           nb::sig("def __exit__(self, *exception: object) -> None"))
+      .def("put", &Instrumentation::put, "op"_a, "view_id"_a, "prompt"_a.none(), "top_k"_a.none(), "value"_a.none(),
+           nb::sig("def put(self, op: str, view_id: str, prompt: Any, top_k: Any, value: Any) -> None"),
+           "Keeps a result that was computed elsewhere. Counts no lookup.")
       .def("_begin", &Instrumentation::begin_task, "op"_a.none(), "view_id"_a.none(), "prompt"_a.none(), "top_k"_a.none(),
            "batch"_a.none())
       .def("_finish", &Instrumentation::finish_task, "flight"_a, "value"_a.none(), "wall_seconds"_a)

@@ -32,6 +32,9 @@ class Instrumentation {
   PyObject* cached(PyObject* op, PyObject* view_id, PyObject* prompt, PyObject* top_k, PyObject* compute);
   PyObject* cached_batch(PyObject* op, PyObject* view_id, PyObject* prompts, PyObject* top_k, PyObject* compute);
 
+  // Keeps a result that was computed elsewhere. Counts no lookup.
+  void put(nanobind::handle op, nanobind::handle view_id, nanobind::handle prompt, nanobind::handle top_k, nanobind::handle value);
+
   // The steps of an asynchronous call, which Python puts together (lmemo/forward.py). Roles are those of FlightTable.
   nanobind::tuple begin_task(nanobind::handle op, nanobind::handle view_id, nanobind::handle prompt,
                              nanobind::handle top_k, nanobind::handle batch);

@@ -1,5 +1,7 @@
 #include "forward_persistence.h"
 
+#include <algorithm>
+
 #include "faces/forward/value_codec.h"
 #include "forward_values.h"
 #include "lmemo/forward.h"
@@ -98,7 +100,14 @@ bool Persistence::put(const KeyView& key, nb::object& value) const {
     if (!rounded.ok()) return false;
     value = std::move(rounded).value();
   }
-  return store_->without_gil([&](Store& store) { return store.put(*store_key, bytes_of(bytes)); }).ok();
+  return store_
+      ->without_gil([&](Store& store) -> Status {
+        // Who computed it before us wrote the same: no second copy.
+        if (const std::optional<Hit> known = store.find(*store_key); known && std::ranges::equal(known->value(), bytes_of(bytes)))
+          return {};
+        return store.put(*store_key, bytes_of(bytes));
+      })
+      .ok();
 }
 
 void Persistence::flush() const {

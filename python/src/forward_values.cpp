@@ -44,6 +44,8 @@ nb::object loaded_module(const char* name) {
   return module;
 }
 
+bool is_true(const nb::object& object) { return PyObject_IsTrue(object.ptr()) == 1; }
+
 // What lmemo/forward.py knows of dataclasses.
 nb::object helper(const char* name) { return nb::module_::import_("lmemo.forward").attr(name); }
 
@@ -127,7 +129,7 @@ class Encoder {
   bool array(ValueTag tag, nb::object value, std::optional<ElementType> type) {
     if (!type) {
       const nb::object dtype = value.attr("dtype");
-      if (nb::cast<bool>(nb::bool_(dtype.attr("hasobject")))) return false;
+      if (is_true(dtype.attr("hasobject"))) return false;
       const std::string name = nb::cast<std::string>(dtype.attr("str"));
       for (const TypeRow& row : kTypes)
         if (name == row.numpy && row.type != ElementType::bf16) type = row.type;
@@ -136,7 +138,7 @@ class Encoder {
     ArrayShape shape{*type, {}};
     for (const nb::handle dimension : value.attr("shape")) shape.dimensions.push_back(nb::cast<uint64_t>(dimension));
     if (shape.dimensions.size() > kMaxArrayDimensions) return false;
-    if (!nb::cast<bool>(value.attr("flags").attr("c_contiguous"))) value = value.attr("copy")("C");
+    if (!is_true(value.attr("flags").attr("c_contiguous"))) value = value.attr("copy")("C");
     writer_.array(tag, shape, BufferView(value).bytes(), as_float16_ && tag != ValueTag::scalar);
     return true;
   }
@@ -144,11 +146,10 @@ class Encoder {
   // One that lives elsewhere or learns would not come back as what it was.
   bool tensor(const nb::object& torch, PyObject* value) {
     nb::object given = nb::borrow(value);
-    if (nb::cast<bool>(given.attr("requires_grad")) || !nb::cast<bool>(given.attr("device").attr("type").equal(nb::str("cpu"))) ||
-        !given.attr("layout").is(torch.attr("strided")) || nb::cast<bool>(given.attr("is_conj")()) ||
-        nb::cast<bool>(given.attr("is_neg")()))
+    if (is_true(given.attr("requires_grad")) || utf8_of(given.attr("device").attr("type")) != "cpu" ||
+        !given.attr("layout").is(torch.attr("strided")) || is_true(given.attr("is_conj")()) || is_true(given.attr("is_neg")()))
       return false;
-    const std::string name = nb::cast<std::string>(nb::str(given.attr("dtype")));
+    const std::string name = utf8_of(or_raise(PyObject_Str(given.attr("dtype").ptr())));
     for (const TypeRow& row : kTypes) {
       if (row.torch == nullptr || name != std::string("torch.") + row.torch) continue;
       if (row.type == ElementType::bf16) given = given.attr("view")(torch.attr("int16"));
