@@ -865,7 +865,7 @@ class ForwardCache:
             cache.put(key, compute())
     """
 
-    def get(self, key: object, /) -> Any:
+    def get(self, key: object) -> Any:
         """The value, which becomes the most recent, or the sentinel `_MISS`: a cached None is a hit."""
 
     def put(self, key: object, value: object) -> None:

@@ -225,6 +225,13 @@ def size_of(value: Any) -> int:
     return total
 
 
+def _prompt_hash(prompt: str) -> str:
+    """What a trace calls the prompt: the first half of its SHA-256."""
+    import hashlib
+
+    return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
 @_dataclasses.dataclass(slots=True)
 class _TraceEvent:
     """A line of a trace made by hand, for TraceWriter.write()."""

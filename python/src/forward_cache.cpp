@@ -104,9 +104,12 @@ PyObject* miss_sentinel() {
 
 namespace {
 
-PyObject* cache_get(PyObject* self, PyObject* object) {
+PyObject* cache_get(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  PyObject* given[1];
+  static const ArgumentNames kNames("get", {"key"});
+  if (!kNames.read(arguments, count, names, given)) return nullptr;
   KeyView key;
-  if (!KeyView::of_object(object, key)) return nullptr;
+  if (!KeyView::of_object(given[0], key)) return nullptr;
   if (PyObject* value = nb::inst_ptr<ForwardCache>(self)->find(key, ticks_now())) return value;
   return PyErr_Occurred() ? nullptr : Py_NewRef(miss_sentinel());
 }
@@ -121,8 +124,9 @@ PyObject* cache_put(PyObject* self, PyObject* const* arguments, Py_ssize_t count
   Py_RETURN_NONE;
 }
 
-PyMethodDef kGet = {"get", &cache_get, METH_O,
-                    "get($self, key, /)\n--\n\n"
+PyMethodDef kGet = {"get", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&cache_get)),
+                    METH_FASTCALL | METH_KEYWORDS,
+                    "get($self, key)\n--\n\n"
                     "The value, which becomes the most recent, or the sentinel `_MISS`: a cached None is a hit."};
 PyMethodDef kPut = {"put", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&cache_put)),
                     METH_FASTCALL | METH_KEYWORDS,

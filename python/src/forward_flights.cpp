@@ -56,10 +56,8 @@ InsideFlights::InsideFlights(const std::vector<nb::object>& flights) {
 }
 
 InsideFlights::~InsideFlights() {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);  // What the computation raised stays raised.
+  const nb::error_scope raised;  // What the computation raised stays raised.
   if (PyContextVar_Reset(context_variable(), token_.ptr()) != 0) PyErr_Clear();
-  PyErr_Restore(type, value, traceback);
 }
 
 bool FlightTable::blocks(const Wait& wait, const Flight& flight) {

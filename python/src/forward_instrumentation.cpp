@@ -19,17 +19,6 @@ nb::object or_raise(PyObject* object) {
   return nb::steal(object);
 }
 
-// The exception that is being raised, taken out of the interpreter.
-nb::object take_error() {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  if (traceback != nullptr) PyException_SetTraceback(value, traceback);
-  Py_XDECREF(type);
-  Py_XDECREF(traceback);
-  return nb::steal(value);
-}
-
 void raise(nb::handle error) { PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr()); }
 
 uint64_t ticks_of(double seconds) { return static_cast<uint64_t>(std::max(0.0, seconds) / seconds_per_tick()); }
@@ -190,14 +179,12 @@ PyObject* Instrumentation::compute_alone(const nb::object& flight, PyObject* com
     note_miss(under_way, wall_ticks);
     return kept.release().ptr();
   } catch (nb::python_error& error) {
+    const uint64_t wall_ticks = ticks_since(start_ticks);
+    flights_.fail(under_way, error.value().ptr());
+    note_failure(under_way, error.value(), wall_ticks);
     error.restore();
+    return nullptr;
   }
-  const nb::object error = take_error();
-  const uint64_t wall_ticks = ticks_since(start_ticks);
-  flights_.fail(under_way, error.ptr());
-  note_failure(under_way, error, wall_ticks);
-  raise(error);
-  return nullptr;
 }
 
 PyObject* Instrumentation::wait_for(const nb::object& flight, uint64_t wait_number, uint64_t start_ticks,
@@ -288,10 +275,8 @@ PyObject* Instrumentation::cached_batch(PyObject* op, PyObject* view_id, PyObjec
   } catch (nb::python_error& error) {
     for (const Batch::Other& other : batch.others)
       if (other.wait_number != 0) flights_.leave(other.wait_number);
+    for (const Batch::Lead& lead : batch.leads) flights_.fail(flight_of(lead.flight), error.value().ptr());  // Those not ended.
     error.restore();
-    const nb::object raised = take_error();
-    for (const Batch::Lead& lead : batch.leads) flights_.fail(flight_of(lead.flight), raised.ptr());  // Those not ended.
-    raise(raised);
     return nullptr;
   }
   return Py_NewRef(results.ptr());

@@ -100,6 +100,7 @@ bool Persistence::put(const KeyView& key, nb::object& value) const {
     if (!rounded.ok()) return false;
     value = std::move(rounded).value();
   }
+  if (store_->is_closed()) return false;  // Encoding may run Python code, and other threads with it.
   return store_
       ->without_gil([&](Store& store) -> Status {
         // Who computed it before us wrote the same: no second copy.

@@ -233,12 +233,20 @@ except KeyboardInterrupt:
 import os
 os._exit(0)
 """
-    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(0.2)
-    os.kill(process.pid, signal.SIGINT)
-    assert process.communicate(timeout=SECONDS)[0] == "interrupted\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # A background job ignores it.
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.2)
+        os.kill(process.pid, signal.SIGINT)
+        assert process.communicate(timeout=SECONDS)[0] == "interrupted\n"
+    finally:
+        process.kill()
 
 
 def test_objects_as_keys_share_a_flight_too() -> None:

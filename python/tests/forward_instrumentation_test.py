@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+import importlib
+import inspect
 import random
 import threading
+import types
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -353,3 +356,15 @@ def test_a_limit_in_bytes_holds_here_too() -> None:
     for n in range(100):
         inst.cached("op", "base", str(n), 1, lambda: bytes(1000))
     assert 0 < inst.cache.byte_count <= 10_000
+
+
+@pytest.mark.parametrize("module", ["lmemo.forward", "lmemo.hf", "lmemo.lm_eval"])
+def test_every_public_name_is_documented(module: str) -> None:
+    public = importlib.import_module(module)
+    for name in public.__all__:
+        thing = getattr(public, name)
+        assert inspect.getdoc(thing), name
+        assert thing.__module__ == module or name in ("encode_value", "decode_value"), name
+        for member, value in vars(thing).items() if isinstance(thing, type) else ():
+            if not member.startswith("_") and not isinstance(value, types.MemberDescriptorType):
+                assert inspect.getdoc(value), f"{name}.{member}"

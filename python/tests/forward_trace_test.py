@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from lmemo.forward import BackendInstrumentation, TraceWriter, _TraceEvent
+from lmemo.forward import BackendInstrumentation, TraceWriter, _prompt_hash, _TraceEvent
 
 MEMBERS = ["ts", "probe", "view_id", "prompt_hash", "top_k", "op", "wall_ms", "hit"]
 
@@ -100,11 +100,11 @@ def test_a_lookup_is_a_line(tmp_path: Path) -> None:
 
 
 def test_the_prompt_hash_is_the_same_in_every_process(tmp_path: Path) -> None:
+    prompts = ["prompt", "", "\ud800", "日本語", "x" * 1000]
     with BackendInstrumentation(trace_path=tmp_path / "t") as inst:
-        inst.cached("op", "base", "prompt", 1, lambda: 1)
-    import hashlib
-
-    assert lines_of(tmp_path / "t")[0]["prompt_hash"] == hashlib.sha256(b"prompt").hexdigest()[:32]
+        for prompt in prompts:
+            inst.cached("op", "base", prompt, 1, lambda: 1)
+    assert [line["prompt_hash"] for line in lines_of(tmp_path / "t")] == [_prompt_hash(prompt) for prompt in prompts]
 
 
 def test_a_batch_has_a_line_per_prompt_and_the_wall_is_split_evenly(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import lmemo
+from lmemo.forward import BackendInstrumentation, ModelView, TokenDist
 
 
 def tokens_of(store: lmemo.StoreBase, text: str) -> bytes:
@@ -46,8 +47,22 @@ def look_after(path: Path) -> None:
         tokens_of(memory, "text")
 
 
+async def scores(store: lmemo.StoreBase, prompts: list[str]) -> TokenDist:
+    dist = TokenDist(np.zeros(2, dtype=np.int32), np.zeros(2, dtype=np.float32), 50257)
+    with BackendInstrumentation(store=store, cache_max_bytes="1GiB", trace_path=Path("trace.jsonl")) as inst:
+        view = ModelView("base", model="gpt2", dtype="float32")
+        one: TokenDist = inst.cached("dist", view, prompts[0], 256, lambda: dist)
+        many: list[float] = inst.cached_batch("logprob", view, prompts, 0, lambda missing: [float(n) for n in missing])
+        counted: dict[str, int | float] = inst.stats.to_dict()
+        text: str = await inst.acached("text", view, prompts[0], 0, lambda: "x")
+        print(one, many, counted, text)
+        return one
+
+
 def mistakes(store: lmemo.Store) -> None:
     store.find("tokens")  # wrong
     store.put(lmemo.Key.of("tokens"), "text")  # wrong
     lmemo.Key.of("tokens", layers=[1, 2])  # wrong
     lmemo.Store(check="never")  # wrong
+    BackendInstrumentation(store="path")  # wrong
+    number: int = BackendInstrumentation().cached("op", "base", "prompt", 1, lambda: "text")  # wrong

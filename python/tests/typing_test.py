@@ -16,7 +16,9 @@ def test_mypy_accepts_right_and_refuses_wrong_programs(tmp_path: Path) -> None:
     wrong = {
         number for number, line in enumerate(SAMPLE.read_text().splitlines(), 1) if line.endswith("  # wrong")
     }
-    assert len(wrong) == 4
+    assert len(wrong) == 6
+    # What lmemo only loads when asked is read for half a minute, and has no say here.
+    (tmp_path / "mypy.ini").write_text("[mypy]\n[mypy-torch.*,transformers.*,lm_eval.*]\nfollow_imports = skip\n")
     command = [
         sys.executable,
         "-m",
