@@ -8,15 +8,14 @@
 
 #include "lmemo/tokenizer.h"
 #include "support/test_scale.h"
-#include "tokenizer/fast/fast_plan.h"
-#include "tokenizer/nasty_texts.h"
+#include "tokenizer/both_engines.h"
 #include "tokenizer/reference/byte_characters.h"
-#include "tokenizer/reference/loader.h"
 
 namespace lmemo::tokenizer {
 namespace {
 
 using Json = nlohmann::json;
+using test::Engines, test::check_nasty;
 
 // All bytes, and merges of bytes that stand side by side in nasty texts.
 Json byte_level_model(std::mt19937& random, size_t merge_count, bool ignore_merges) {
@@ -67,35 +66,6 @@ const std::string kCl100k =
 Json added_token(const char* content, bool normalized, bool strips) {
   return {{"id", 0},          {"content", content},         {"single_word", false}, {"lstrip", strips},
           {"rstrip", strips}, {"normalized", normalized}, {"special", true}};
-}
-
-// The same file in both engines; the fast one also without special instructions.
-struct Engines {
-  std::shared_ptr<const Tokenizer> reference, fast, plain;
-
-  explicit Engines(const Json& file) {
-    const std::string text = file.dump();
-    auto made = make_reference(text);
-    REQUIRE_MESSAGE(made.ok(), made.error().message);
-    reference = *made;
-    fast = *Tokenizer::from_json(text);
-    REQUIRE(fast->engine() == "fast");
-    auto loaded = load_file(text);
-    plain = std::make_shared<FastTokenizer>(std::move(loaded->parts),
-                                            std::move(*fast_plan_of(loaded->tree, loaded->parts, false)));
-  }
-
-  void check(const std::string& text) const {
-    CAPTURE(text);
-    const auto expected = reference->encode(text);
-    REQUIRE(expected.ok());
-    REQUIRE(*fast->encode(text) == *expected);
-    REQUIRE(*plain->encode(text) == *expected);
-  }
-};
-
-void check_nasty(const Engines& engines, std::mt19937& random, size_t count) {
-  for (size_t i = 0; i < count; ++i) engines.check(test::nasty_text(random, i % 20 == 0 ? 300 : 20));
 }
 
 }  // namespace

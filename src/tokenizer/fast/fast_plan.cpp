@@ -2,8 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tokenizer/fast/bert_text.h"
 #include "tokenizer/fast/byte_level_bpe.h"
 #include "tokenizer/fast/split_pattern.h"
+#include "tokenizer/fast/trie_wordpiece.h"
+#include "tokenizer/fast/word_splitter.h"
 
 namespace lmemo::tokenizer {
 namespace {
@@ -46,30 +49,63 @@ std::optional<ByteLevelSplit> byte_level_split_of(const Json& pre_tokenizer) {
   return ByteLevelSplit{*rules, false};
 }
 
-FastPlan::Normalizing normalizing_of(const Json& normalizer) {
-  if (normalizer.is_null()) return FastPlan::Normalizing::nothing;
-  if (is_type(normalizer, "NFC")) return FastPlan::Normalizing::nfc;
-  if (is_type(normalizer, "Sequence") && part_of(normalizer, "normalizers").empty())
-    return FastPlan::Normalizing::nothing;
-  return FastPlan::Normalizing::by_reference;
+// How the text is normalized. What is not known here is left to the reference.
+struct Normalizing {
+  // What becomes of a newline. It has no part in what becomes of the characters around it, unless `unknown`.
+  enum class Newlines : uint8_t { stay, become_space, unknown };
+
+  std::unique_ptr<TextRewriter> rewriter = nullptr;  // Null: the text stays as it is.
+  Newlines newlines = Newlines::stay;
+};
+
+Normalizing normalizing_of(const Json& json, const Normalizer* normalizer) {
+  if (!normalizer || (is_type(json, "Sequence") && part_of(json, "normalizers").empty())) return {};
+  if (is_type(json, "NFC")) return {make_reference_rewriter(*normalizer, true)};
+  if (is_type(json, "BertNormalizer")) {
+    const bool lowers_case = flag(json, "lowercase", true);
+    const BertTextOptions options{.cleans_text = flag(json, "clean_text", true),
+                                  .sets_chinese_apart = flag(json, "handle_chinese_chars", true),
+                                  .strips_accents = flag(json, "strip_accents", lowers_case),
+                                  .lowers_case = lowers_case};
+    return {make_bert_text(options, *normalizer), Normalizing::Newlines::become_space};
+  }
+  return {make_reference_rewriter(*normalizer, false), Normalizing::Newlines::unknown};
+}
+
+std::optional<FastPlan> byte_level_plan(const Json& file, const Parts& parts, const Bpe& bpe, bool use_simd) {
+  const std::optional<ByteLevelSplit> split = byte_level_split_of(part_of(file, "pre_tokenizer"));
+  if (!split) return std::nullopt;
+  std::unique_ptr<ByteLevelBpe> model = ByteLevelBpe::make(bpe);
+  if (!model) return std::nullopt;
+
+  Normalizing normalizing = normalizing_of(part_of(file, "normalizer"), parts.normalizer.get());
+  FastPlan plan;
+  plan.normalizer = std::move(normalizing.rewriter);
+  plan.adds_space = split->adds_space;
+  plan.may_cut_at_lines = normalizing.newlines == Normalizing::Newlines::stay && !split->adds_space;
+  plan.splitter = make_pattern_splitter(split->rules, model->borders(), use_simd);
+  plan.model = std::move(model);
+  return plan;
+}
+
+std::optional<FastPlan> wordpiece_plan(const Json& file, const Parts& parts, const WordPiece& wordpiece) {
+  if (!is_type(part_of(file, "pre_tokenizer"), "BertPreTokenizer")) return std::nullopt;
+  Normalizing normalizing = normalizing_of(part_of(file, "normalizer"), parts.normalizer.get());
+  FastPlan plan;
+  plan.normalizer = std::move(normalizing.rewriter);
+  plan.may_cut_at_lines = normalizing.newlines != Normalizing::Newlines::unknown;
+  plan.splitter = make_word_splitter();
+  plan.model = std::make_unique<TrieWordPiece>(wordpiece);
+  return plan;
 }
 
 }  // namespace
 
 std::optional<FastPlan> fast_plan_of(const Json& file, const Parts& parts, bool use_simd) {
-  const auto* const bpe = dynamic_cast<const Bpe*>(parts.model.get());
-  const std::optional<ByteLevelSplit> split = byte_level_split_of(part_of(file, "pre_tokenizer"));
-  if (!bpe || !split) return std::nullopt;
-  std::unique_ptr<ByteLevelBpe> model = ByteLevelBpe::make(*bpe);
-  if (!model) return std::nullopt;
-
-  FastPlan plan;
-  plan.normalizing = normalizing_of(part_of(file, "normalizer"));
-  plan.adds_space = split->adds_space;
-  plan.may_cut_at_lines = plan.normalizing != FastPlan::Normalizing::by_reference && !split->adds_space;
-  plan.splitter = make_pattern_splitter(split->rules, model->borders(), use_simd);
-  plan.model = std::move(model);
-  return plan;
+  const Model* const model = parts.model.get();
+  if (const auto* bpe = dynamic_cast<const Bpe*>(model)) return byte_level_plan(file, parts, *bpe, use_simd);
+  if (const auto* words = dynamic_cast<const WordPiece*>(model)) return wordpiece_plan(file, parts, *words);
+  return std::nullopt;
 }
 
 }  // namespace lmemo::tokenizer

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "tokenizer/fast/nfc_text.h"
-
 namespace lmemo::tokenizer {
 namespace {
 
@@ -88,12 +86,7 @@ Status FastTokenizer::encode_raw(std::string_view text, Scratch& scratch, IdBuff
 
 // Normalizes, and goes on with the added tokens of normalized text and what lies between them.
 Status FastTokenizer::encode_segment(std::string_view text, Scratch& scratch, IdBuffer& ids) const {
-  if (plan_.normalizing == FastPlan::Normalizing::nfc) {
-    text = nfc_text(text, *parts_.normalizer, scratch.normalized);
-  } else if (plan_.normalizing == FastPlan::Normalizing::by_reference && parts_.normalizer) {
-    scratch.normalized = parts_.normalizer->normalize(std::string(text));
-    text = scratch.normalized;
-  }
+  if (plan_.normalizer) text = plan_.normalizer->rewrite(text, scratch.normalized);
   if (!parts_.added_tokens.has_normalized(text)) return encode_stretch(text, scratch, ids);
   LMEMO_ASSIGN(const std::vector<Segment> segments, parts_.added_tokens.split_normalized(text));
   for (const Segment& segment : segments) {

@@ -12,15 +12,14 @@
 #include "tokenizer/fast/piece_model.h"
 #include "tokenizer/fast/piece_splitter.h"
 #include "tokenizer/fast/piece_table.h"
+#include "tokenizer/fast/text_rewriter.h"
 #include "tokenizer/reference/pipeline.h"
 
 namespace lmemo::tokenizer {
 
 // How a tokenizer.json is done quickly.
 struct FastPlan {
-  enum class Normalizing : uint8_t { nothing, nfc, by_reference };
-
-  Normalizing normalizing = Normalizing::by_reference;
+  std::unique_ptr<TextRewriter> normalizer;  // Null: none.
   bool adds_space = false;         // Before a stretch that does not begin with one.
   bool may_cut_at_lines = false;   // A long text may be cut behind a newline between two visible characters.
   std::unique_ptr<PieceSplitter> splitter;

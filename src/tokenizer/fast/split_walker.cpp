@@ -1,7 +1,6 @@
 #include "tokenizer/fast/split_walker.h"
 
 #include <algorithm>
-#include <map>
 #include <string>
 
 #include "tokenizer/unicode/properties.h"
@@ -29,36 +28,21 @@ uint8_t class_of(const CharacterProperties& properties, bool marks_are_letters) 
   return made;
 }
 
-constexpr std::string_view kLongS = "\xC5\xBF";  // U+017F is an s in another case.
-
-}  // namespace
-
-CharClasses::CharClasses(bool marks_are_letters) {
-  constexpr size_t kCodePoints = 0x110000;
+std::vector<uint8_t> classes_of_all(bool marks_are_letters) {
   std::vector<uint8_t> all(kCodePoints);
   for (const PropertyRange& range : property_ranges())
     std::fill(all.begin() + range.first, all.begin() + range.last + 1,
               class_of(range.properties, marks_are_letters));
   all['\r'] |= kNewlineClass;
   all['\n'] |= kNewlineClass;
-
-  std::map<std::string_view, uint16_t> known;
-  for (size_t first = 0; first < kCodePoints; first += 64) {
-    const std::string_view block(reinterpret_cast<const char*>(all.data()) + first, 64);
-    const bool is_ascii = first < 128;
-    auto number = static_cast<uint16_t>(records_.size() / 64);
-    if (!is_ascii) {
-      const auto [entry, is_new] = known.try_emplace(block, number);
-      number = entry->second;
-      if (!is_new) {
-        block_of_.push_back(number);
-        continue;
-      }
-    }
-    records_.insert(records_.end(), block.begin(), block.end());
-    block_of_.push_back(number);
-  }
+  return all;
 }
+
+constexpr std::string_view kLongS = "\xC5\xBF";  // U+017F is an s in another case.
+
+}  // namespace
+
+CharClasses::CharClasses(bool marks_are_letters) : CodePointTable(classes_of_all(marks_are_letters)) {}
 
 const CharClasses& CharClasses::get(bool marks_are_letters) {
   static const CharClasses plain(false);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tokenizer/fast/code_point_table.h"
 #include "tokenizer/fast/split_pattern.h"
 
 namespace lmemo::tokenizer {
@@ -17,39 +18,13 @@ enum CharClass : uint8_t {
   kLowerClass = 32,   // [\p{Ll}\p{Lm}\p{Lo}\p{M}]
 };
 
-// Classes of all code points, in blocks of 64 as UTF-8 has them.
-class CharClasses {
+class CharClasses : public CodePointTable<uint8_t> {
  public:
   // Shared by all splitters of the process.
   static const CharClasses& get(bool marks_are_letters);
 
-  uint8_t of_ascii(char character) const { return records_[static_cast<unsigned char>(character)]; }
-
-  // The class of the character at `at`, and its length. Requires: well-formed UTF-8.
-  uint8_t at(const char* at, size_t& byte_count) const {
-    const auto byte = [&](size_t i) { return static_cast<uint32_t>(static_cast<unsigned char>(at[i])); };
-    const uint32_t first = byte(0);
-    if (first < 0x80) {
-      byte_count = 1;
-      return records_[first];
-    }
-    if (first < 0xE0) {
-      byte_count = 2;
-      return records_[block_of_[first & 0x1F] * 64 + (byte(1) & 0x3F)];
-    }
-    if (first < 0xF0) {
-      byte_count = 3;
-      return records_[block_of_[(first & 0x0F) << 6 | (byte(1) & 0x3F)] * 64 + (byte(2) & 0x3F)];
-    }
-    byte_count = 4;
-    return records_[block_of_[(first & 0x07) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F)] * 64 + (byte(3) & 0x3F)];
-  }
-
  private:
   explicit CharClasses(bool marks_are_letters);
-
-  std::vector<uint16_t> block_of_;
-  std::vector<uint8_t> records_;  // The first two blocks are ASCII.
 };
 
 class SplitWalker {

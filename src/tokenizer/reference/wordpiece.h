@@ -22,6 +22,11 @@ class WordPiece final : public Model {
   std::optional<std::string_view> token_of(uint32_t id) const override { return vocabulary_.token_of(id); }
   size_t vocab_size() const override { return vocabulary_.size(); }
 
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+  const std::string& unk_token() const { return unk_token_; }
+  const std::string& continuing_subword_prefix() const { return prefix_; }
+  uint64_t max_input_chars_per_word() const { return max_chars_; }
+
  private:
   bool cover(std::string_view piece, std::vector<uint32_t>& ids) const;
 

@@ -83,6 +83,14 @@ std::u32string_view lowercase_of(char32_t code_point) {
   return look_up(kLowercase, kLowercase_texts, code_point);
 }
 
+std::vector<char32_t> mapped_code_points() {
+  std::vector<char32_t> mapped;
+  for (const MappingEntry& entry : kLowercase) mapped.push_back(entry.from);
+  for (const MappingEntry& entry : kCanonical) mapped.push_back(entry.from);
+  for (char32_t c = kSyllables; c < kSyllables + kSyllableCount; ++c) mapped.push_back(c);
+  return mapped;
+}
+
 std::u32string decomposed(std::u32string_view text, bool compatible) {
   std::u32string out;
   out.reserve(text.size());

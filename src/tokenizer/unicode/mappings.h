@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lmemo::tokenizer {
 
@@ -18,5 +19,8 @@ std::u32string composed(std::u32string_view decomposed_text);
 // False only if NFC leaves the character alone, whatever stands around it, as long as that holds for its neighbours: it
 // is a starter, its own normal form, and joins nothing before it.
 bool may_change_in_nfc(char32_t code_point);
+
+// All that lower case or NFD may change.
+std::vector<char32_t> mapped_code_points();
 
 }  // namespace lmemo::tokenizer
