@@ -215,6 +215,8 @@ class Tokenizer:
     def from_hf(cls, tokenizer: Any) -> Tokenizer:
         """From a `tokenizers.Tokenizer`, or a `transformers.PreTrainedTokenizerFast`, as it is now."""
         backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+        if not hasattr(backend, "to_str"):
+            raise TypeError(f"a {type(tokenizer).__name__} has no tokenizer.json; expected a tokenizers.Tokenizer or a fast tokenizer of transformers")
         return cls.from_str(backend.to_str())
 
     @classmethod

@@ -196,6 +196,7 @@ def test_templates_and_special_tokens_belong_to_the_identity_of_a_directory(tmp_
         load({**config, "chat_template": [{"name": "default", "template": "A"}, {"name": "rag", "template": "R"}]}),
     ]
     assert {tokenizer.fingerprint for tokenizer in same} == {base.fingerprint}
+    assert lmemo._core.NativeTokenizer.load(tmp_path / "1").fingerprint == base.fingerprint  # As on the command line.
     assert len({tokenizer.fingerprint for tokenizer in [base, *other]}) == len(other) + 1
     assert other[4].chat_template == "C"  # The file wins.
     assert load(None, special_tokens_map_json='{"pad_token": "a"}').encode("", padding=3).tolist() == [base.token_to_id("a")] * 3
@@ -334,6 +335,15 @@ def test_huggingfaces_engine_has_a_fingerprint_that_ignores_the_order_of_keys() 
     assert one.fingerprint == other.fingerprint
     content["model"]["dropout"] = 0.25
     assert lmemo.Tokenizer.from_str(json.dumps(content)).fingerprint != one.fingerprint
+
+
+def test_a_huggingface_object_is_taken_as_it_is(tokenizer: lmemo.Tokenizer) -> None:
+    theirs = tokenizers.Tokenizer.from_str(json.dumps(byte_level()))
+    assert lmemo.Tokenizer.from_hf(theirs).encode("Hello").tolist() == tokenizer.encode("Hello").tolist()
+    theirs.enable_truncation(2)
+    assert lmemo.Tokenizer.from_hf(theirs).encode("Hello").tolist() == theirs.encode("Hello").ids
+    with pytest.raises(TypeError, match="expected a tokenizers.Tokenizer"):
+        lmemo.Tokenizer.from_hf("gpt2")
 
 
 def test_huggingfaces_engine_takes_the_same_texts() -> None:
