@@ -4,9 +4,14 @@
 
 #include "tokenizer/fast/bert_text.h"
 #include "tokenizer/fast/byte_level_bpe.h"
+#include "tokenizer/fast/marked_text.h"
+#include "tokenizer/fast/precompiled_text.h"
 #include "tokenizer/fast/split_pattern.h"
+#include "tokenizer/fast/trie_unigram.h"
 #include "tokenizer/fast/trie_wordpiece.h"
 #include "tokenizer/fast/word_splitter.h"
+#include "tokenizer/reference/utf8_chars.h"
+#include "tokenizer/unicode/code_points.h"
 
 namespace lmemo::tokenizer {
 namespace {
@@ -69,6 +74,13 @@ Normalizing normalizing_of(const Json& json, const Normalizer* normalizer) {
                                   .lowers_case = lowers_case};
     return {make_bert_text(options, *normalizer), Normalizing::Newlines::become_space};
   }
+  if (const auto* precompiled = dynamic_cast<const Precompiled*>(normalizer)) {
+    const std::string newline = precompiled->normalize("\n");
+    const auto newlines = newline == "\n"  ? Normalizing::Newlines::stay
+                          : newline == " " ? Normalizing::Newlines::become_space
+                                           : Normalizing::Newlines::unknown;
+    return {make_precompiled_text(*precompiled), newlines};
+  }
   return {make_reference_rewriter(*normalizer, false), Normalizing::Newlines::unknown};
 }
 
@@ -99,12 +111,46 @@ std::optional<FastPlan> wordpiece_plan(const Json& file, const Parts& parts, con
   return plan;
 }
 
+// Metaspace, or WhitespaceSplit and then Metaspace.
+std::optional<MarkedTextOptions> marked_text_of(const Json& pre_tokenizer) {
+  const Json* metaspace = &pre_tokenizer;
+  bool splits_at_white_space = false;
+  if (is_type(pre_tokenizer, "Sequence")) {
+    const Json& steps = part_of(pre_tokenizer, "pretokenizers");
+    if (steps.size() != 2 || !is_type(steps[0], "WhitespaceSplit")) return std::nullopt;
+    splits_at_white_space = true;
+    metaspace = &steps[1];
+  }
+  if (!is_type(*metaspace, "Metaspace") || !flag(*metaspace, "split", true)) return std::nullopt;
+  const Json& scheme = part_of(*metaspace, "prepend_scheme");
+  if (!scheme.is_null() && scheme != "always" && scheme != "never") return std::nullopt;  // "first" has to know the start.
+  return MarkedTextOptions{.replacement = char_at(part_of(*metaspace, "replacement").get_ref<const std::string&>(), 0),
+                           .splits_at_white_space = splits_at_white_space,
+                           .marks_start = scheme != "never"};
+}
+
+std::optional<FastPlan> unigram_plan(const Json& file, const Parts& parts, const Unigram& unigram) {
+  const std::optional<MarkedTextOptions> options = marked_text_of(part_of(file, "pre_tokenizer"));
+  if (!options) return std::nullopt;
+  Normalizing normalizing = normalizing_of(part_of(file, "normalizer"), parts.normalizer.get());
+  FastPlan plan;
+  plan.normalizer = std::move(normalizing.rewriter);
+  plan.marker = make_marked_text(*options);
+  plan.may_cut_at_lines =
+      options->splits_at_white_space && normalizing.newlines != Normalizing::Newlines::unknown;
+  plan.splitter = make_mark_splitter();
+  plan.model = TrieUnigram::make(unigram, utf8_of(std::u32string(1, options->replacement)));
+  if (!plan.marker || !plan.model) return std::nullopt;
+  return plan;
+}
+
 }  // namespace
 
 std::optional<FastPlan> fast_plan_of(const Json& file, const Parts& parts, bool use_simd) {
   const Model* const model = parts.model.get();
   if (const auto* bpe = dynamic_cast<const Bpe*>(model)) return byte_level_plan(file, parts, *bpe, use_simd);
   if (const auto* words = dynamic_cast<const WordPiece*>(model)) return wordpiece_plan(file, parts, *words);
+  if (const auto* unigram = dynamic_cast<const Unigram*>(model)) return unigram_plan(file, parts, *unigram);
   return std::nullopt;
 }
 

@@ -107,6 +107,7 @@ Status FastTokenizer::encode_stretch(std::string_view stretch, Scratch& scratch,
     scratch.spaced.assign(1, ' ').append(stretch);
     stretch = scratch.spaced;
   }
+  if (plan_.marker) stretch = plan_.marker->rewrite(stretch, scratch.spaced);
   constexpr size_t kPieces = 256;
   PieceSpan pieces[kPieces];
   PieceTable::Key keys[kPieces];

@@ -20,6 +20,7 @@ namespace lmemo::tokenizer {
 // How a tokenizer.json is done quickly.
 struct FastPlan {
   std::unique_ptr<TextRewriter> normalizer;  // Null: none.
+  std::unique_ptr<TextRewriter> marker;      // Of a stretch, before it is split. Null: none.
   bool adds_space = false;         // Before a stretch that does not begin with one.
   bool may_cut_at_lines = false;   // A long text may be cut behind a newline between two visible characters.
   std::unique_ptr<PieceSplitter> splitter;

@@ -1,0 +1,124 @@
+#include "tokenizer/fast/marked_text.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
+#include "tokenizer/reference/utf8_chars.h"
+#include "tokenizer/unicode/code_points.h"
+#include "tokenizer/unicode/properties.h"
+
+namespace lmemo::tokenizer {
+namespace {
+
+constexpr char kMark = ' ';
+
+class MarkedText final : public TextRewriter {
+ public:
+  explicit MarkedText(const MarkedTextOptions& options) : options_(options) {
+    const auto note = [&](char32_t c) { is_special_[byte(utf8_of(std::u32string_view(&c, 1))[0])] = true; };
+    note(options.replacement);
+    if (!options.splits_at_white_space) return;
+    for (const auto& [first, last, properties] : property_ranges())
+      if (properties.flags & kSpace)
+        for (char32_t c = first; c <= last; ++c) note(c);
+  }
+
+  std::string_view rewrite(std::string_view text, std::string& scratch) const override {
+    ScratchWriter out(scratch, text.size() + 1);  // A mark has its room in what it stands for; but the first.
+    char* to = out.at;
+    const char* at = text.data();
+    const char* const end = at + text.size();
+    bool is_start = options_.marks_start;  // Of what gets a mark.
+    while (at < end) {
+      size_t byte_count = 1;
+      if (is_special_[byte(*at)]) {
+        const std::string_view rest(at, static_cast<size_t>(end - at));
+        byte_count = char_bytes(rest, 0);
+        const char32_t c = char_at(rest, 0);
+        if (options_.splits_at_white_space && has_flag(c, kSpace)) {
+          is_start = true;
+          at += byte_count;
+          continue;
+        }
+        if (c == options_.replacement) {
+          *to++ = kMark;
+          is_start = false;
+          at += byte_count;
+          continue;
+        }
+      }
+      if (is_start && *at != kMark) *to++ = kMark;
+      is_start = false;
+      for (; byte_count > 0; --byte_count) *to++ = *at++;
+      while (at < end && !is_special_[byte(*at)]) *to++ = *at++;
+    }
+    out.at = to;
+    return out.view();
+  }
+
+ private:
+  static size_t byte(char c) { return static_cast<unsigned char>(c); }
+
+  const MarkedTextOptions options_;
+  std::array<bool, 256> is_special_{};  // First bytes of characters that are white space (if that matters) or marks.
+};
+
+// Which of the next bytes are marks, up to 64.
+uint64_t marks_in(const char* at, size_t byte_count) {
+  uint64_t marks = 0;
+#if defined(__x86_64__)
+  if (byte_count >= 64) {
+    for (size_t i = 0; i < 4; ++i) {
+      const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + 16 * i));
+      const int found = _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(kMark)));
+      marks |= uint64_t{static_cast<uint32_t>(found)} << 16 * i;
+    }
+    return marks;
+  }
+#endif
+  for (size_t i = 0; i < std::min<size_t>(byte_count, 64); ++i) marks |= uint64_t{at[i] == kMark} << i;
+  return marks;
+}
+
+class MarkSplitter final : public PieceSplitter {
+ public:
+  size_t split(const char* begin, const char* end, PieceSpan* pieces, size_t capacity,
+               const char*& next) const override {
+    const size_t byte_count = static_cast<size_t>(end - begin);
+    uint32_t start = 0;
+    size_t count = 0;
+    for (size_t block = 0; block < byte_count; block += 64) {
+      uint64_t marks = marks_in(begin + block, byte_count - block);
+      if (block == 0) marks &= ~uint64_t{1};
+      for (; marks != 0; marks &= marks - 1) {
+        const auto piece_end = static_cast<uint32_t>(block) + static_cast<uint32_t>(std::countr_zero(marks));
+        pieces[count++] = {start, piece_end};
+        start = piece_end;
+        if (count == capacity) {
+          next = begin + start;
+          return count;
+        }
+      }
+    }
+    pieces[count++] = {start, static_cast<uint32_t>(byte_count)};
+    next = end;
+    return count;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<TextRewriter> make_marked_text(const MarkedTextOptions& options) {
+  if (has_flag(options.replacement, kSpace)) return nullptr;
+  if (options.splits_at_white_space && !options.marks_start) return nullptr;  // Words would run into each other.
+  return std::make_unique<MarkedText>(options);
+}
+
+std::unique_ptr<PieceSplitter> make_mark_splitter() { return std::make_unique<MarkSplitter>(); }
+
+}  // namespace lmemo::tokenizer
