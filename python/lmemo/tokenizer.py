@@ -11,10 +11,8 @@ tells, and the fingerprint is another. So is one on which the two engines were f
 
 from __future__ import annotations
 
-from lmemo import _verdict
 from lmemo._core import ModelSettings, NativeTokenizer
 from lmemo._errors import Incompatible, InvalidArgument
-from lmemo._huggingface import HuggingFaceEngine, as_str
 
 TYPE_CHECKING = False  # `import typing` alone takes longer than lmemo.
 if TYPE_CHECKING:
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
-    from lmemo._huggingface import PaddingTuple, TruncationTuple
+    from lmemo._huggingface import HuggingFaceEngine, PaddingTuple, TruncationTuple
     from lmemo._types import Texts
 
     class _Engine(Protocol):
@@ -164,7 +162,11 @@ def _direction(direction: str) -> str:
 def _engine_of(native: Callable[[], NativeTokenizer], json_text: Callable[[], str | bytes]) -> _Engine:
     """Ours, unless it refuses the file or was found to differ from HuggingFace's."""
 
+    from lmemo import _verdict  # Only now: `import lmemo` is to stay light.
+
     def huggingface() -> HuggingFaceEngine:
+        from lmemo._huggingface import HuggingFaceEngine, as_str
+
         return HuggingFaceEngine(as_str(json_text()))
 
     try:

@@ -21,6 +21,7 @@ import tokenizer_vocabularies as vocabularies  # noqa: E402
 from tokenizer_traps_test import byte_level, word_piece  # noqa: E402
 
 import lmemo  # noqa: E402
+from lmemo._huggingface import HuggingFaceEngine  # noqa: E402
 
 TEXTS = ["Hello, world", "", "été 漢字", "a", "it's 12345 " * 9]
 
@@ -110,7 +111,7 @@ def test_truncation_and_padding_are_those_of_huggingface(in_file: bool) -> None:
             content["truncation"] = {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0}
             content["padding"] = {"strategy": {"Fixed": 5}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 2, "pad_type_id": 0, "pad_token": "x"}
         text = json.dumps(content)
-        ours, fallback = lmemo.Tokenizer.from_str(text), lmemo.Tokenizer(lmemo.tokenizer.HuggingFaceEngine(text))
+        ours, fallback = lmemo.Tokenizer.from_str(text), lmemo.Tokenizer(HuggingFaceEngine(text))
         for truncation, padding in itertools.product(TRUNCATIONS, PADDINGS):
             theirs = tokenizers.Tokenizer.from_str(text)
             theirs.no_truncation() if truncation is None else theirs.enable_truncation(**truncation)
@@ -347,7 +348,7 @@ def test_a_huggingface_object_is_taken_as_it_is(tokenizer: lmemo.Tokenizer) -> N
 
 
 def test_huggingfaces_engine_takes_the_same_texts() -> None:
-    engine = lmemo.Tokenizer(lmemo.tokenizer.HuggingFaceEngine(json.dumps(byte_level())))
+    engine = lmemo.Tokenizer(HuggingFaceEngine(json.dumps(byte_level())))
     expected = [engine.encode(text).tolist() for text in TEXTS]
     many = TEXTS * 1700  # More than go through at once.
     assert ids_of(engine.encode_batch(many)) == expected * 1700

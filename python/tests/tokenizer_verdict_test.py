@@ -17,6 +17,7 @@ from tokenizer_traps_test import byte_level  # noqa: E402
 import lmemo  # noqa: E402
 from lmemo import _verdict  # noqa: E402
 from lmemo._core import NativeTokenizer  # noqa: E402
+from lmemo._huggingface import HuggingFaceEngine  # noqa: E402
 
 FILE = json.dumps(byte_level())
 
@@ -45,8 +46,8 @@ def test_a_difference_switches_to_huggingface_for_good_and_says_so_once(
     """The engine is broken on purpose: what it is compared with sees another text."""
     native = NativeTokenizer.from_json(FILE)
     with monkeypatch.context() as broken, caplog.at_level(logging.WARNING, logger="lmemo"):
-        encode = lmemo._huggingface.HuggingFaceEngine.encode
-        broken.setattr(lmemo._huggingface.HuggingFaceEngine, "encode", lambda self, text, *rest: encode(self, text.replace("CamelCase", "x"), *rest))
+        encode = HuggingFaceEngine.encode
+        broken.setattr(HuggingFaceEngine, "encode", lambda self, text, *rest: encode(self, text.replace("CamelCase", "x"), *rest))
         switched = lmemo.Tokenizer.from_str(FILE)
     assert switched.engine == "huggingface" and switched.fingerprint != native.fingerprint
     [record] = caplog.records
