@@ -20,12 +20,15 @@ constexpr char kMark = ' ';
 class MarkedText final : public TextRewriter {
  public:
   explicit MarkedText(const MarkedTextOptions& options) : options_(options) {
-    const auto note = [&](char32_t c) { is_special_[byte(utf8_of(std::u32string_view(&c, 1))[0])] = true; };
-    note(options.replacement);
-    if (!options.splits_at_white_space) return;
-    for (const auto& [first, last, properties] : property_ranges())
-      if (properties.flags & kSpace)
-        for (char32_t c = first; c <= last; ++c) note(c);
+    const auto note = [&](char32_t c, FirstByte is_ascii) {
+      const auto first = static_cast<unsigned char>(utf8_of(std::u32string_view(&c, 1))[0]);
+      first_bytes_[first] = c < 0x80 ? is_ascii : kLooked;
+    };
+    if (options.splits_at_white_space)
+      for (const auto& [first, last, properties] : property_ranges())
+        if (properties.flags & kSpace)
+          for (char32_t c = first; c <= last; ++c) note(c, kBetween);
+    note(options.replacement, kMarking);
   }
 
   std::string_view rewrite(std::string_view text, std::string& scratch) const override {
@@ -35,37 +38,72 @@ class MarkedText final : public TextRewriter {
     const char* const end = at + text.size();
     bool is_start = options_.marks_start;  // Of what gets a mark.
     while (at < end) {
+#if defined(__x86_64__)
+      if (knows_blocks_ && end - at >= 16) {
+        if (const size_t copied = copy_block(at, to, is_start)) {
+          at += copied;
+          continue;
+        }
+      }
+#endif
       size_t byte_count = 1;
-      if (is_special_[byte(*at)]) {
-        const std::string_view rest(at, static_cast<size_t>(end - at));
-        byte_count = char_bytes(rest, 0);
-        const char32_t c = char_at(rest, 0);
-        if (options_.splits_at_white_space && has_flag(c, kSpace)) {
-          is_start = true;
-          at += byte_count;
-          continue;
-        }
-        if (c == options_.replacement) {
-          *to++ = kMark;
-          is_start = false;
-          at += byte_count;
-          continue;
-        }
+      FirstByte kind = first_byte(at);
+      if (kind == kLooked) kind = kind_of({at, static_cast<size_t>(end - at)}, byte_count);
+      if (kind == kBetween) {
+        is_start = true;
+        at += byte_count;
+        continue;
+      }
+      if (kind == kMarking) {
+        *to++ = kMark;
+        is_start = false;
+        at += byte_count;
+        continue;
       }
       if (is_start && *at != kMark) *to++ = kMark;
       is_start = false;
       for (; byte_count > 0; --byte_count) *to++ = *at++;
-      while (at < end && !is_special_[byte(*at)]) *to++ = *at++;
+      while (at < end && first_byte(at) == kPlain) *to++ = *at++;
     }
     out.at = to;
     return out.view();
   }
 
  private:
-  static size_t byte(char c) { return static_cast<unsigned char>(c); }
+#if defined(__x86_64__)
+  // Copies up to 16 bytes that stay what they are: ASCII, words with one space between them, which is their mark.
+  // Returns how many; none if there is anything else.
+  static size_t copy_block(const char* at, char*& to, bool& is_start) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+    // Below a space or, as a signed number, beyond ASCII.
+    const int others = _mm_movemask_epi8(_mm_cmplt_epi8(bytes, _mm_set1_epi8(' ')));
+    const auto spaces = static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(' '))));
+    if (others != 0 || (spaces & (spaces << 1 | uint32_t{is_start})) != 0) return 0;
+    *to = kMark;
+    to += is_start;
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
+    // Whether the last one is a mark is seen by what follows.
+    is_start = spaces >> 15 != 0;
+    to += is_start ? 15 : 16;
+    return 16;
+  }
+#endif
+
+  // Of a character: it stays, is white space that goes, is a mark; or that has to be looked at.
+  enum FirstByte : uint8_t { kPlain, kBetween, kMarking, kLooked };
+
+  FirstByte first_byte(const char* at) const { return first_bytes_[static_cast<unsigned char>(*at)]; }
+
+  FirstByte kind_of(std::string_view rest, size_t& byte_count) const {
+    byte_count = char_bytes(rest, 0);
+    const char32_t c = char_at(rest, 0);
+    if (c == options_.replacement) return kMarking;
+    return options_.splits_at_white_space && has_flag(c, kSpace) ? kBetween : kPlain;
+  }
 
   const MarkedTextOptions options_;
-  std::array<bool, 256> is_special_{};  // First bytes of characters that are white space (if that matters) or marks.
+  const bool knows_blocks_ = options_.splits_at_white_space && options_.replacement >= 0x80;
+  std::array<FirstByte, 256> first_bytes_{};
 };
 
 // Which of the next bytes are marks, up to 64.

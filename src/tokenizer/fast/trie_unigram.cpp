@@ -43,11 +43,16 @@ std::unique_ptr<TrieUnigram> TrieUnigram::make(const Unigram& reference, std::st
   for (uint32_t id = 0; id < reference.vocab_size(); ++id) {
     const std::string_view token = *reference.token_of(id);
     made->scores_.push_back(reference.score_of(id));
-    // No piece has a space that is not a mark. Of a token that stands twice, one counts.
-    if (token.empty() || token.find(' ') != std::string_view::npos || reference.id_of(token) != id) continue;
+    // No piece has a space that is not a mark.
+    if (token.empty() || token.find(' ') != std::string_view::npos) continue;
     tokens.emplace_back(with_marks(token, replacement), id);
   }
-  std::sort(tokens.begin(), tokens.end());
+  // Of a token that stands twice, the last one counts.
+  std::sort(tokens.begin(), tokens.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : a.second > b.second;
+  });
+  const auto is_same = [](const auto& a, const auto& b) { return a.first == b.first; };
+  tokens.erase(std::unique(tokens.begin(), tokens.end(), is_same), tokens.end());
   made->trie_ = DoubleArrayTrie(std::vector<std::pair<std::string_view, uint32_t>>(tokens.begin(), tokens.end()));
   return made;
 }
