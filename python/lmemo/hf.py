@@ -234,6 +234,7 @@ class ScoringView:
 
         order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
         device = self.model.device
+        keeps_some = _takes(self.model, "logits_to_keep")
         was_training = self.model.training
         self.model.eval()
         try:
@@ -246,11 +247,16 @@ class ScoringView:
                     for place, row in enumerate(chosen):
                         ids[place, : len(rows[row])] = torch.tensor(rows[row], dtype=torch.long)
                         mask[place, : len(rows[row])] = 1
-                    logits = self.model(
-                        input_ids=ids.to(device), attention_mask=mask.to(device), use_cache=False
-                    ).logits
+                    # Only where somebody asks: all logits of a batch can take more memory than the model.
+                    needed = sorted({position for row in chosen for position in positions[row]})
+                    place_of = {position: place for place, position in enumerate(needed)}
+                    options: dict[str, Any] = {"use_cache": False}
+                    if keeps_some:
+                        options["logits_to_keep"] = torch.tensor(needed, dtype=torch.long, device=device)
+                    logits = self.model(input_ids=ids.to(device), attention_mask=mask.to(device), **options).logits
                     for place, row in enumerate(chosen):
-                        wanted = torch.tensor(positions[row], dtype=torch.long, device=logits.device)
+                        places = [place_of[position] for position in positions[row]] if keeps_some else positions[row]
+                        wanted = torch.tensor(places, dtype=torch.long, device=logits.device)
                         use(row, torch.log_softmax(logits[place, wanted].float(), dim=-1))
         finally:
             self.model.train(was_training)
@@ -304,6 +310,14 @@ class ScoringView:
 
         self._forward([ids for ids, _ in both], [list(range(len(ids) - count - 1, len(ids) - 1)) for ids, count in both], use)
         return [found[row] for row in range(len(both))]
+
+
+def _takes(model: Any, argument: str) -> bool:
+    """Whether the model's forward() has such an argument, seen through PEFT's wrapper."""
+    import inspect
+
+    inner = model.get_base_model() if hasattr(model, "get_base_model") else model
+    return argument in inspect.signature(inner.forward).parameters
 
 
 def _max_length_of(config: Any) -> int | None:

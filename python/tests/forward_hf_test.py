@@ -75,6 +75,17 @@ def test_batched_equals_single(model: Any) -> None:
     assert (stats.batches_sent, stats.forward_passes) == (3, len(set(prompts)) * 2 + len(set(pairs)))
 
 
+def test_logits_are_made_only_where_somebody_asks(model: Any) -> None:
+    shapes = []
+    handle = model.lm_head.register_forward_hook(lambda _, __, logits: shapes.append(tuple(logits.shape[:2])))
+    try:
+        ScoringView(model, TOKENIZER).next_token_dist_batch(["the cat sat on", "a dog", "the sky is blue ."])
+        ScoringView(model, TOKENIZER).logprob_of("the cat sat on a", " mat")
+    finally:
+        handle.remove()
+    assert shapes == [(3, 3), (1, 1)]
+
+
 def test_a_second_call_runs_no_model(model: Any) -> None:
     view = ScoringView(model, TOKENIZER)
     calls = []
