@@ -5,7 +5,8 @@
 
 Every figure is the median over rounds in which the peers alternate, each in a fresh process that is bound to as many
 cores as it may use. Cold is the first pass of that process over one half of the documents, warm the second pass over
-the other half. All get the same list of str and give back ids of all documents in one buffer (their quickest way).
+the other half; `saved` is a process that loaded what another one had learned in its
+cold pass, on its first pass over that other half. All get the same list of str and give back ids of all documents in one buffer (their quickest way).
 Loading, imports and reading files are not counted. Numbers are MB of UTF-8 a second.
 """
 
@@ -126,6 +127,24 @@ def lmemo_peer(path: str, threads: int) -> Encode:
     import lmemo
 
     tokenizer = lmemo.Tokenizer.from_file(path)
+
+    def encode(texts: list[str]) -> Any:
+        return tokenizer.encode_batch(texts, threads=threads)
+
+    encode.tokenizer = tokenizer  # type: ignore[attr-defined]
+    return encode
+
+
+def pieces_file(vocabulary_path: str) -> Path:
+    return DATA / (Path(vocabulary_path).stem + ".pieces")
+
+
+def saved_peer(path: str, threads: int) -> Encode:
+    """A process that starts with what another one learned from the first half."""
+    import lmemo
+
+    tokenizer = lmemo.Tokenizer.from_file(path)
+    tokenizer.load_pieces(pieces_file(path))
     return lambda texts: tokenizer.encode_batch(texts, threads=threads)
 
 
@@ -189,6 +208,7 @@ def splintr_peer(path: str, threads: int) -> Encode:
 
 PEERS: dict[str, Callable[[str, int], Encode]] = {
     "lmemo": lmemo_peer,
+    "saved": saved_peer,
     "gigatoken": gigatoken_peer,
     "fastokens": fastokens_peer,
     "tokie": tokie_peer,
@@ -203,14 +223,20 @@ PEERS: dict[str, Callable[[str, int], Encode]] = {
 
 def one_process(peer: str, vocabulary: str, workload: str, threads: int) -> dict[str, float]:
     """Runs in a process of its own: cold and warm."""
-    encode = PEERS[peer](str(vocabulary_file(vocabulary)), threads)
+    path = str(vocabulary_file(vocabulary))
+    encode = PEERS[peer](path, threads)
     rates = {}
-    for name, texts in zip(("cold", "warm"), halves(workload), strict=True):
+    parts = halves(workload)
+    if peer == "saved":  # Its first pass is over what nobody has seen, as others' second.
+        parts = parts[::-1]
+    for name, texts in zip(("cold", "warm"), parts, strict=True):
         chosen = texts[:: SLOW.get(peer, 1)]
         byte_count = sum(len(text.encode()) for text in chosen)
         start = time.perf_counter()
         encode(chosen)
         rates[name] = byte_count / (time.perf_counter() - start) / 1e6
+        if peer == "lmemo" and name == "cold":
+            encode.tokenizer.save_pieces(pieces_file(path))  # type: ignore[attr-defined]
     return rates
 
 
@@ -247,7 +273,7 @@ def rows_of(vocabularies: list[str], workloads: list[str], peers: list[str], thr
 
 def print_row(row: dict[str, Any]) -> None:
     rates = row["rates"]
-    best = {k: max((r[k] for p, r in rates.items() if p not in ("lmemo", "hf")), default=0.0) for k in ("cold", "warm")}
+    best = {k: max((r[k] for p, r in rates.items() if p not in ("lmemo", "saved", "hf")), default=0.0) for k in ("cold", "warm")}
     ours = rates.get("lmemo")
     shown = "  ".join(f"{p} {r['cold']:.0f}/{r['warm']:.0f}" for p, r in rates.items())
     ratio = ""
@@ -255,6 +281,8 @@ def print_row(row: dict[str, Any]) -> None:
         ratio = f"  × best {ours['cold'] / best['cold']:.2f}/{ours['warm'] / best['warm']:.2f}"
     if ours and "hf" in rates:
         ratio += f"  × hf {ours['cold'] / rates['hf']['cold']:.0f}/{ours['warm'] / rates['hf']['warm']:.0f}"
+    if ours and "saved" in rates:
+        ratio += f"  saved × warm {rates['saved']['cold'] / ours['warm']:.2f}"
     print(f"{row['vocabulary']:12} {row['workload']:8} {row['threads']} thread(s)  {shown}{ratio}", flush=True)
 
 

@@ -130,6 +130,12 @@ class Tokenizer {
   virtual Result<TokenBatch> encode_batch(std::span<const std::string_view> texts,
                                           const EncodeOptions& options = {}, unsigned threads = 0) const = 0;
 
+  // What was met so far, with its ids, in a file: a process that loads it begins as fast as this one is now. The file is
+  // for this tokenizer alone; another's or a damaged one is an error, and changes nothing. Replaced atomically.
+  virtual Status save_pieces(const std::filesystem::path& path) const;
+  // How many pieces were in the file; 0 if there is none, or if the engine has no use for it.
+  virtual Result<size_t> load_pieces(const std::filesystem::path& path) const;
+
   // Ids that no token has are left out.
   virtual Result<std::string> decode(std::span<const uint32_t> ids,
                                      const DecodeOptions& options = {}) const = 0;

@@ -6,6 +6,7 @@ import threading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Iterator
     from typing import Any
 
@@ -134,6 +135,12 @@ class HuggingFaceEngine:
                 lengths.append(len(pieces[-1]))
         ids = numpy.concatenate(pieces) if pieces else numpy.empty(0, dtype=numpy.uint32)
         return ids, numpy.cumsum(lengths, dtype=numpy.uint64)
+
+    def save_pieces(self, path: str | os.PathLike[str]) -> None:
+        """HuggingFace's cache cannot be saved."""
+
+    def load_pieces(self, path: str | os.PathLike[str]) -> int:
+        return 0
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool) -> str:
         text: str = self._tokenizer.decode([int(id) for id in ids], skip_special_tokens=skip_special_tokens)

@@ -184,6 +184,28 @@ void init_tokenizers(nb::module_& m) {
       .def(
           "id_to_token",
           [](const NativeTokenizer& self, uint32_t id) { return self.tokenizer->id_to_token(id); }, "id"_a)
+      .def(
+          "save_pieces",
+          [](const NativeTokenizer& self, nb::handle path) {
+            const std::filesystem::path file = path_of(path);
+            const Status status = [&] {
+              nb::gil_scoped_release release;
+              return self.tokenizer->save_pieces(file);
+            }();
+            raise_if_failed(status);
+          },
+          "path"_a, nb::sig("def save_pieces(self, path: str | os.PathLike[str]) -> None"))
+      .def(
+          "load_pieces",
+          [](const NativeTokenizer& self, nb::handle path) {
+            const std::filesystem::path file = path_of(path);
+            Result<size_t> count = [&] {
+              nb::gil_scoped_release release;
+              return self.tokenizer->load_pieces(file);
+            }();
+            return value_or_raise(std::move(count));
+          },
+          "path"_a, nb::sig("def load_pieces(self, path: str | os.PathLike[str]) -> int"))
       .def_prop_ro("vocab_size", [](const NativeTokenizer& self) { return self.tokenizer->vocab_size(); })
       .def_prop_ro("fingerprint",
                    [](const NativeTokenizer& self) { return self.tokenizer->identity().hex(); })

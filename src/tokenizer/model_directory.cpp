@@ -106,6 +106,10 @@ class DirectoryTokenizer final : public Tokenizer {
   Result<std::string> decode(std::span<const uint32_t> ids, const DecodeOptions& options) const override {
     return tokenizer_->decode(ids, options);
   }
+  Status save_pieces(const std::filesystem::path& path) const override { return tokenizer_->save_pieces(path); }
+  Result<size_t> load_pieces(const std::filesystem::path& path) const override {
+    return tokenizer_->load_pieces(path);
+  }
   size_t vocab_size() const override { return tokenizer_->vocab_size(); }
   std::optional<uint32_t> token_to_id(std::string_view token) const override {
     return tokenizer_->token_to_id(token);

@@ -45,6 +45,13 @@ class CharBorders {
     return !is_whole(piece.substr(part), part_hash);
   }
 
+  // Whether no token reaches over the border between the character at `before` and the one behind it, at `after`.
+  bool is_free_between(const char* before, const char* after, const char* end) const {
+    const auto before_bytes = static_cast<size_t>(after - before);
+    const size_t after_bytes = char_bytes({after, static_cast<size_t>(end - after)}, 0);
+    return is_free(after, char_value(before, before_bytes), before_bytes, char_value(after, after_bytes), after_bytes);
+  }
+
  private:
   static constexpr size_t kBits = size_t{1} << 21;
   static constexpr size_t kFilterBits = size_t{1} << 16;

@@ -6,6 +6,7 @@
 #include "tokenizer/fast/byte_level_bpe.h"
 #include "tokenizer/fast/marked_text.h"
 #include "tokenizer/fast/precompiled_text.h"
+#include "tokenizer/fast/sentence_bpe.h"
 #include "tokenizer/fast/split_pattern.h"
 #include "tokenizer/fast/trie_unigram.h"
 #include "tokenizer/fast/trie_wordpiece.h"
@@ -100,6 +101,43 @@ std::optional<FastPlan> byte_level_plan(const Json& file, const Parts& parts, co
   return plan;
 }
 
+// Replace(" " by "▁").
+bool replaces_blanks(const Json& step) {
+  return is_type(step, "Replace") && part_of(part_of(step, "pattern"), "String") == " " &&
+         part_of(step, "content") == kBlankMark;
+}
+
+// A SentencePiece-style normalizer, if it is one: blanks to "▁", and maybe one before the text.
+std::unique_ptr<TextRewriter> blank_text_of(const Json& normalizer) {
+  if (replaces_blanks(normalizer)) return make_blank_text(false);
+  if (!is_type(normalizer, "Sequence")) return nullptr;
+  const Json& steps = part_of(normalizer, "normalizers");
+  if (steps.size() != 2 || !is_type(steps[0], "Prepend") || part_of(steps[0], "prepend") != kBlankMark ||
+      !replaces_blanks(steps[1]))
+    return nullptr;
+  return make_blank_text(true);
+}
+
+// After that normalizer there are no blanks to split at.
+bool leaves_marked_text_whole(const Json& pre_tokenizer) {
+  if (pre_tokenizer.is_null()) return true;
+  const bool keeps_all = part_of(pre_tokenizer, "behavior") != "Removed" || !flag(pre_tokenizer, "invert", false);
+  return is_type(pre_tokenizer, "Split") && part_of(part_of(pre_tokenizer, "pattern"), "String") == " " && keeps_all;
+}
+
+std::optional<FastPlan> sentence_plan(const Json& file, const Parts& parts, const Bpe& bpe) {
+  FastPlan plan;
+  plan.normalizer = blank_text_of(part_of(file, "normalizer"));
+  if (!plan.normalizer || !leaves_marked_text_whole(part_of(file, "pre_tokenizer")) ||
+      parts.added_tokens.any_normalized())
+    return std::nullopt;
+  std::unique_ptr<SentenceBpe> model = SentenceBpe::make(bpe);
+  if (!model) return std::nullopt;
+  plan.splitter = model->splitter();
+  plan.model = std::move(model);
+  return plan;
+}
+
 std::optional<FastPlan> wordpiece_plan(const Json& file, const Parts& parts, const WordPiece& wordpiece) {
   if (!is_type(part_of(file, "pre_tokenizer"), "BertPreTokenizer")) return std::nullopt;
   Normalizing normalizing = normalizing_of(part_of(file, "normalizer"), parts.normalizer.get());
@@ -148,7 +186,10 @@ std::optional<FastPlan> unigram_plan(const Json& file, const Parts& parts, const
 
 std::optional<FastPlan> fast_plan_of(const Json& file, const Parts& parts, bool use_simd) {
   const Model* const model = parts.model.get();
-  if (const auto* bpe = dynamic_cast<const Bpe*>(model)) return byte_level_plan(file, parts, *bpe, use_simd);
+  if (const auto* bpe = dynamic_cast<const Bpe*>(model)) {
+    std::optional<FastPlan> plan = byte_level_plan(file, parts, *bpe, use_simd);
+    return plan ? std::move(plan) : sentence_plan(file, parts, *bpe);
+  }
   if (const auto* words = dynamic_cast<const WordPiece*>(model)) return wordpiece_plan(file, parts, *words);
   if (const auto* unigram = dynamic_cast<const Unigram*>(model)) return unigram_plan(file, parts, *unigram);
   return std::nullopt;

@@ -1,7 +1,12 @@
 #include "tokenizer/fast/fast_tokenizer.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <limits>
+
+#include "base/file_system.h"
+#include "tokenizer/fast/saved_pieces.h"
 
 namespace lmemo::tokenizer {
 namespace {
@@ -159,6 +164,31 @@ Result<std::vector<uint32_t>> FastTokenizer::encode(std::string_view text, const
   std::vector<uint32_t> ids(made.begin(), made.end());
   if (call.rules.padding) call.rules.padding->apply(ids, call.rules.padding->target(ids.size()));
   return ids;
+}
+
+Status FastTokenizer::save_pieces(const std::filesystem::path& path) const {
+  const std::string file = saved_pieces(table_, parts_.identity);
+  FileSystem& files = real_file_system();
+  const std::filesystem::path part = path.string() + ".part-" + std::to_string(::getpid());
+  LMEMO_TRY(files.remove(part));
+  {
+    LMEMO_ASSIGN(const auto out, files.create(part));
+    const Bytes bytes = bytes_of(file);
+    if (const Status written = out->append({&bytes, 1}); !written.ok()) {
+      (void)files.remove(part);
+      return written;
+    }
+  }
+  // Not synced: after a power cut it may be empty or torn, which the digest finds, and then pieces are learned again.
+  return files.rename(part, path);
+}
+
+Result<size_t> FastTokenizer::load_pieces(const std::filesystem::path& path) const {
+  LMEMO_ASSIGN(const auto file, real_file_system().map(path));
+  if (!file) return size_t{0};
+  Result<size_t> count = load_saved_pieces(file->bytes(), parts_.identity, table_);
+  if (!count.ok()) return Error{count.error().code, path.string() + ": " + count.error().message};
+  return count;
 }
 
 }  // namespace lmemo::tokenizer

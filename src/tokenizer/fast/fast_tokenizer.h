@@ -34,6 +34,8 @@ class FastTokenizer final : public ReferenceTokenizer {
   Result<std::vector<uint32_t>> encode(std::string_view text, const EncodeOptions& options) const override;
   Result<TokenBatch> encode_batch(std::span<const std::string_view> texts, const EncodeOptions& options,
                                   unsigned threads) const override;
+  Status save_pieces(const std::filesystem::path& path) const override;
+  Result<size_t> load_pieces(const std::filesystem::path& path) const override;
   std::string_view engine() const override { return "fast"; }
 
  private:

@@ -23,6 +23,8 @@ namespace lmemo::tokenizer {
 
 class MergeEncoder {
  public:
+  static constexpr uint32_t kNone = DoubleArrayTrie::kNone;
+
   struct Token {
     std::string_view text;
     uint32_t id;
@@ -39,14 +41,14 @@ class MergeEncoder {
 
   bool is_reached(uint32_t id) const { return reached_[id]; }  // By merges, starting from atoms.
 
+  bool has_token(std::string_view text) const { return trie_.find(text) != kNone; }  // Of those reached.
+
   // Appends the ids. Requires: the text is made of atoms.
   void encode(std::string_view text, IdBuffer& out) const;
 
   size_t byte_count() const;
 
  private:
-  static constexpr uint32_t kNone = DoubleArrayTrie::kNone;
-
   struct Made {
     uint32_t byte_count = 0;
     uint32_t left = 0, right = 0;  // Of which two tokens.

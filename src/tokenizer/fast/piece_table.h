@@ -17,6 +17,7 @@ namespace lmemo::tokenizer {
 class PieceTable {
  public:
   static constexpr size_t kMaxKeyBytes = 15;
+  static constexpr size_t kMaxIds = kMaxKeyBytes;  // A piece has no more ids than bytes.
 
   // The bytes of a piece, zeros, and its length in the highest byte: two equal keys are two equal pieces.
   struct Key {
@@ -25,6 +26,12 @@ class PieceTable {
     uint64_t hash() const {
       const auto product = static_cast<unsigned __int128>(low ^ 0x9E3779B97F4A7C15) * (high ^ 0xD6E8FEB86659FD93);
       return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+    }
+    // Whether key_of gives such keys.
+    bool is_sound() const {
+      const size_t byte_count = high >> 56;
+      return byte_count >= 1 && byte_count <= kMaxKeyBytes && (low & ~kMasks[byte_count][0]) == 0 &&
+             (high << 8 >> 8 & ~kMasks[byte_count][1]) == 0;
     }
   };
 
@@ -75,7 +82,20 @@ class PieceTable {
     return nullptr;
   }
 
-  // Remembers the ids of a piece, if there is room. Requires: at least one id.
+  // Calls visit(key, ids) for every piece that is known now.
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for (size_t place = 0; place <= mask_; ++place) {
+      const uint64_t high = entries_[place].key_high.load(std::memory_order_acquire);
+      if (high == 0 || high == kBeingWritten) continue;
+      const Key key{entries_[place].key_low.load(std::memory_order_relaxed), high};
+      uint32_t ids[kMaxIds + 4];
+      const uint32_t* const end = copy_ids(key, key.hash(), ids);
+      if (end) visit(key, std::span<const uint32_t>(ids, static_cast<size_t>(end - ids)));
+    }
+  }
+
+  // Remembers the ids of a piece, if there is room. Requires: one to kMaxIds ids.
   void put(const Key& key, uint64_t hash, std::span<const uint32_t> ids);
 
  private:

@@ -58,6 +58,7 @@ class AddedTokens {
   // Whether the split would find anything at all.
   bool has_raw(std::string_view text) const { return Matcher::Walk(raw_, text).next().has_value(); }
   bool has_normalized(std::string_view text) const { return Matcher::Walk(normalized_, text).next().has_value(); }
+  bool any_normalized() const { return !normalized_.is_empty(); }  // Any that are looked for in normalized text.
   // No token contains white space or takes it along.
   bool stay_within_lines() const;
 
@@ -72,6 +73,7 @@ class AddedTokens {
    public:
     bool add(std::string pattern, uint32_t id);  // False if that pattern is already there.
     void finish();                               // After the last `add`.
+    bool is_empty() const { return ids_.empty(); }
 
     static constexpr size_t kMaxBytesToFind = 4;  // With more, looking at every byte once is faster.
 

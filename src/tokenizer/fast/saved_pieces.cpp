@@ -1,0 +1,107 @@
+#include "tokenizer/fast/saved_pieces.h"
+
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "base/sha256.h"
+
+namespace lmemo::tokenizer {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "saved pieces are little-endian");
+
+constexpr std::string_view kMagic = "lmemoPT1";
+constexpr size_t kDigestBytes = 32;
+constexpr size_t kHeaderBytes = kMagic.size() + kDigestBytes + sizeof(uint64_t);
+
+template <typename Number>
+void append(std::string& out, Number number) {
+  out.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+// Reads numbers from the front; false if there are not enough bytes.
+class Reader {
+ public:
+  explicit Reader(Bytes bytes) : bytes_(bytes) {}
+
+  template <typename Number>
+  bool read(Number& number) {
+    return read_bytes(&number, sizeof number);
+  }
+  bool read_bytes(void* to, size_t count) {
+    if (bytes_.size() < count) return false;
+    std::memcpy(to, bytes_.data(), count);
+    bytes_ = bytes_.subspan(count);
+    return true;
+  }
+  size_t left() const { return bytes_.size(); }
+
+ private:
+  Bytes bytes_;
+};
+
+struct Saved {
+  PieceTable::Key key{};
+  uint32_t count = 0;
+  uint32_t ids[PieceTable::kMaxIds];
+};
+
+bool read_piece(Reader& reader, Saved& piece) {
+  if (!reader.read(piece.key.low) || !reader.read(piece.key.high) || !reader.read(piece.count)) return false;
+  return piece.key.is_sound() && piece.count >= 1 && piece.count <= PieceTable::kMaxIds &&
+         reader.read_bytes(piece.ids, piece.count * sizeof(uint32_t));
+}
+
+Error damaged(const std::string& what) { return {ErrorCode::corruption, "saved pieces: " + what}; }
+
+}  // namespace
+
+std::string saved_pieces(const PieceTable& table, const Digest& tokenizer) {
+  std::string file(kMagic);
+  file.append(text_of(tokenizer.bytes));
+  append(file, uint64_t{0});
+  uint64_t count = 0;
+  table.for_each([&](const PieceTable::Key& key, std::span<const uint32_t> ids) {
+    append(file, key.low);
+    append(file, key.high);
+    append(file, static_cast<uint32_t>(ids.size()));
+    for (const uint32_t id : ids) append(file, id);
+    ++count;
+  });
+  std::memcpy(file.data() + kHeaderBytes - sizeof count, &count, sizeof count);
+  const Digest digest = sha256(bytes_of(file));
+  file.append(text_of(digest.bytes));
+  return file;
+}
+
+Result<size_t> load_saved_pieces(Bytes file, const Digest& tokenizer, PieceTable& table) {
+  if (file.size() < kHeaderBytes + kDigestBytes) return damaged("too short, " + std::to_string(file.size()) + " bytes");
+  const Bytes content = file.first(file.size() - kDigestBytes);
+  if (text_of(content.first(kMagic.size())) != kMagic) return damaged("expected \"lmemoPT1\" at the start");
+  Digest found;
+  std::memcpy(found.bytes.data(), content.data() + kMagic.size(), kDigestBytes);
+  if (found != tokenizer)
+    return Error{ErrorCode::incompatible,
+                 "saved pieces: of the tokenizer " + found.hex() + ", expected " + tokenizer.hex()};
+  const Digest digest = sha256(content);
+  if (std::memcmp(digest.bytes.data(), file.data() + content.size(), kDigestBytes) != 0)
+    return damaged("the digest does not match");
+
+  // First look, then put: a file that is not sound changes nothing.
+  for (const bool puts : {false, true}) {
+    Reader reader(content.subspan(kHeaderBytes - sizeof(uint64_t)));
+    uint64_t count = 0;
+    reader.read(count);
+    Saved piece;
+    for (uint64_t i = 0; i < count; ++i) {
+      if (!read_piece(reader, piece)) return damaged("piece " + std::to_string(i) + " is not sound");
+      if (puts) table.put(piece.key, piece.key.hash(), {piece.ids, piece.count});
+    }
+    if (reader.left() != 0) return damaged(std::to_string(reader.left()) + " bytes behind the last piece");
+    if (puts) return static_cast<size_t>(count);
+  }
+  return size_t{0};
+}
+
+}  // namespace lmemo::tokenizer

@@ -1,0 +1,88 @@
+// SentencePiece-style BPE in the fast engine against the reference.
+#include "tokenizer/fast/sentence_bpe.h"
+
+#include "support/test_scale.h"
+#include "tokenizer/both_engines.h"
+#include "tokenizer/reference/byte_tokens.h"
+#include "tokenizer/reference/utf8_chars.h"
+
+namespace lmemo::tokenizer {
+namespace {
+
+using Json = nlohmann::json;
+using test::Engines, test::check_nasty;
+
+std::string marked(std::string text) {
+  for (size_t at = 0; (at = text.find(' ', at)) != std::string::npos;) text.replace(at, 1, kBlankMark);
+  return text;
+}
+
+// Bytes, some of the characters of nasty texts, and merges of neighbours.
+Json sentence_model(std::mt19937& random, size_t merge_count) {
+  Json vocab = Json::object();
+  const auto add = [&](const std::string& token) {
+    if (!vocab.contains(token)) vocab[token] = vocab.size();
+  };
+  add("<unk>");
+  for (unsigned byte = 0; byte < 256; ++byte) add(byte_token(static_cast<unsigned char>(byte)));
+  Json merges = Json::array();
+  for (size_t i = 0; i < merge_count; ++i) {
+    const std::string text = marked(test::nasty_text(random, 2));
+    std::vector<size_t> borders;
+    for (size_t at = char_bytes(text, 0); at < text.size(); at += char_bytes(text, at)) borders.push_back(at);
+    for (size_t at = 0; at < text.size(); at += char_bytes(text, at)) add(text.substr(at, char_bytes(text, at)));
+    if (borders.empty()) continue;
+    const size_t cut = borders[random() % borders.size()];
+    add(text.substr(0, cut));
+    add(text.substr(cut));
+    add(text);
+    merges.push_back({text.substr(0, cut), text.substr(cut)});
+  }
+  return {{"type", "BPE"},         {"vocab", vocab},        {"merges", merges},
+          {"unk_token", "<unk>"}, {"byte_fallback", true}, {"fuse_unk", true}};
+}
+
+Json blanks_to_marks() {
+  return {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kBlankMark}};
+}
+
+}  // namespace
+
+TEST_CASE("SentencePiece-style BPE gives the reference's ids") {
+  std::mt19937 random(21);
+  for (size_t round = 0; round < static_cast<size_t>(test::scaled(10)); ++round) {
+    Json file = {{"model", sentence_model(random, 10 + round * 40)}, {"normalizer", blanks_to_marks()}};
+    if (round % 2 == 1)
+      file["normalizer"] = {{"type", "Sequence"},
+                            {"normalizers", {{{"type", "Prepend"}, {"prepend", kBlankMark}}, blanks_to_marks()}}};
+    if (round % 3 == 1)
+      file["pre_tokenizer"] = {{"type", "Split"},
+                               {"pattern", {{"String", " "}}},
+                               {"behavior", "MergedWithPrevious"},
+                               {"invert", false}};
+    if (round % 3 == 2) file["added_tokens"] = {{{"id", 0},
+                                {"content", "<|"},
+                                {"single_word", false},
+                                {"lstrip", round % 2 == 1},
+                                {"rstrip", round % 2 == 1},
+                                {"normalized", false},
+                                {"special", true}}};
+    const Engines engines(file);
+    check_nasty(engines, random, 200);
+    engines.check("\xE2\x96\x81 a\xE2\x96\x81the \xE2\x96\x81");
+    engines.check("");
+  }
+}
+
+TEST_CASE("what the quick way cannot do is left to the reference") {
+  std::mt19937 random(22);
+  Json file = {{"model", sentence_model(random, 50)}, {"normalizer", blanks_to_marks()}};
+  file["model"]["vocab"]["a b"] = 100000;
+  CHECK((*Tokenizer::from_json(file.dump()))->engine() == "reference");
+  file["model"]["vocab"].erase("a b");
+  CHECK((*Tokenizer::from_json(file.dump()))->engine() == "fast");
+  file["model"]["vocab"].erase("<0x41>");
+  CHECK((*Tokenizer::from_json(file.dump()))->engine() == "reference");
+}
+
+}  // namespace lmemo::tokenizer
