@@ -7,6 +7,7 @@
 
 #include "support/test_scale.h"
 #include "tokenizer/both_engines.h"
+#include "tokenizer/reference/byte_tokens.h"
 #include "tokenizer/fast/precompiled_text.h"
 #include "tokenizer/unicode/code_points.h"
 
@@ -130,11 +131,8 @@ TEST_CASE("Unigram falls back to bytes as the reference does") {
   for (const size_t byte_count : {256u, 128u}) {
     Json model = unigram_model(random, 100, "▁");
     model["byte_fallback"] = true;
-    for (size_t byte = 0; byte < byte_count; ++byte) {
-      char name[8];
-      std::snprintf(name, sizeof name, "<0x%02X>", static_cast<unsigned>(byte));
-      model["vocab"].push_back(Json::array({name, 0.0}));
-    }
+    for (size_t byte = 0; byte < byte_count; ++byte)
+      model["vocab"].push_back(Json::array({byte_token(static_cast<unsigned char>(byte)), 0.0}));
     check_nasty(Engines({{"model", model}, {"pre_tokenizer", metaspace("▁", "always")}}), random, 500);
   }
 }
