@@ -34,6 +34,7 @@ class Descriptor {
   void close() {
     if (number_ >= 0) ::close(std::exchange(number_, -1));
   }
+  void release() { number_ = -1; }
 
  private:
   int number_;
@@ -216,8 +217,9 @@ class RealFileSystem : public FileSystem {
   Result<std::vector<std::string>> list(const Path& directory) override {
     Descriptor descriptor = open_file(directory, O_RDONLY | O_DIRECTORY);
     if (!descriptor.is_open()) return errno_error(errno, "list", directory);
-    DIR* stream = ::fdopendir(::dup(descriptor.number()));
+    DIR* stream = ::fdopendir(descriptor.number());
     if (stream == nullptr) return errno_error(errno, "list", directory);
+    descriptor.release();  // closedir() closes it.
     std::vector<std::string> names;
     errno = 0;
     while (const dirent* entry = ::readdir(stream)) {
