@@ -308,15 +308,24 @@ Result<RemovalReport> DiskStore::clear(const std::string& kind) {
   LMEMO_TRY(flush());
   const Lock maintaining(*maintenance_mutex_);
   LMEMO_ASSIGN(const std::unique_ptr<FileLock> file_lock, begin_maintenance());
-  const Lock lock(mutex_);
-  LMEMO_TRY(refresh_all_locked());
   RemovalReport report;
-  report.disk_bytes_before = disk_bytes_locked();
-  for (const Plan& plan : plan_locked(published_locked(), [](const Segment&, uint32_t, int64_t) { return true; }, 0)) {
+  std::vector<Plan> plans;
+  {
+    const Lock lock(mutex_);
+    LMEMO_TRY(refresh_all_locked());
+    report.disk_bytes_before = disk_bytes_locked();
+    plans = plan_locked(published_locked(), [](const Segment&, uint32_t, int64_t) { return true; }, 0);
+  }
+  for (const Plan& plan : plans) {
     report.entries += plan.dropped_entries;
     report.stored_bytes += plan.dropped_bytes;
-    LMEMO_TRY(files_.remove(segments_path_ / plan.segment->name()));
   }
+  // Invariant 10: whichever file goes first, what its records hid must not show. So all values go in a first step that
+  // leaves erasures where something older may be hidden, and only then the rest goes.
+  LMEMO_TRY(rewrite(std::move(plans), {}));
+  const Lock lock(mutex_);
+  LMEMO_TRY(refresh_all_locked());
+  for (const SegmentPtr& segment : published_locked()) LMEMO_TRY(files_.remove(segments_path_ / segment->name()));
   for (const std::string& name : refused_) LMEMO_TRY(files_.remove(segments_path_ / name));
   refused_.clear();
   LMEMO_TRY(files_.sync_directory(segments_path_));

@@ -76,6 +76,42 @@ TEST_CASE("what a put returned for survives kill -9 at any point") {
   run.workload.run();
 }
 
+// An erasure may stand in a file that was begun, and so is named, before the one with what it hides.
+TEST_CASE("a clear that is killed brings nothing back that was erased or overwritten") {
+  ForgetfulFileSystem files;
+  SteadyClock clock;
+  REQUIRE(files.make_directory("/home").ok());
+  const auto open = [&](FileSystem& where) {
+    return std::move(*open_disk_store(kWorkloadRoot, workload_options(), {&where, &clock}));
+  };
+  const auto first = open(files);
+  REQUIRE(first->put(workload_key("z"), bytes_of("begins the file")).ok());
+  clock.advance_seconds(1);
+  {
+    const auto second = open(files);
+    REQUIRE(second->put(workload_key("erased"), bytes_of("1")).ok());
+    REQUIRE(second->put(workload_key("replaced"), bytes_of("1")).ok());
+    REQUIRE(second->flush().ok());
+  }
+  REQUIRE(first->erase(workload_key("erased")).ok());
+  REQUIRE(first->put(workload_key("replaced"), bytes_of("2")).ok());
+  REQUIRE(first->flush().ok());
+  int points = 0;
+  files.on_change = [&] {
+    ++points;
+    INFO("killed after change ", points);
+    const auto image = files.after_kill();
+    const auto survivor = open(*image);
+    CHECK_FALSE(survivor->find(workload_key("erased")));
+    if (const auto hit = survivor->find(workload_key("replaced"))) CHECK(text_of(hit->value()) == "2");
+  };
+  REQUIRE(first->clear().ok());
+  files.on_change = nullptr;
+  CHECK(points > 2);
+  CHECK(first->stats().entries == 0);
+  for (const Path& file : files.files()) CHECK(file.extension() != ".seg");
+}
+
 // Kill -9, then another process, then the power: what the second one flushed must not hang on names that only the
 // first one would have synced (promise 1).
 TEST_CASE("a store begun by a process that was killed is as durable as any other") {
