@@ -405,9 +405,14 @@ void Directory::remove(const std::shared_ptr<Segment>& segment) {
 
 bool Directory::is_current(const Segment& segment, uint32_t ordinal) const {
   const Table& table = *table_.load(std::memory_order_relaxed);
-  const Table::Probe probe = table.probe(segment.entry(ordinal).digest);
-  return probe.found != Table::Probe::kNone && probe.segment == &segment &&
-         ordinal_in(probe.place) == ordinal;
+  const IndexEntry& entry = segment.entry(ordinal);
+  const Table::Probe probe = table.probe(entry.digest);
+  // What the table had no room for is not found, but nobody may drop it for that: it counts as the newest
+  // unless a newer one is known.
+  const bool is_left_out = segment.thing == 0;
+  if (probe.found == Table::Probe::kNone) return is_left_out || probe.free == Table::Probe::kNone;
+  if (probe.segment == &segment) return ordinal_in(probe.place) == ordinal;
+  return is_left_out && probe.segment->entry(ordinal_in(probe.place)).written_ns < entry.written_ns;
 }
 
 }  // namespace lmemo

@@ -53,6 +53,7 @@ class Directory {
   // Its records are no longer found; an older record of the same digest does not come back.
   void remove(const std::shared_ptr<Segment>& segment);
 
+  // The newest of its digest, as far as is known. True for what the table had no room for.
   bool is_current(const Segment& segment, uint32_t ordinal) const;
   const std::vector<std::shared_ptr<Segment>>& segments() const { return present_; }
   // Entries that found no slot near theirs: no digest of SHA-256 is that crowded, so somebody made them up.

@@ -120,6 +120,32 @@ TEST_CASE("a record that was marked ready is found at once, until it is replaced
   for (int i = 0; i < 5; ++i) CHECK(place_of(directory, i) == older.get());
 }
 
+TEST_CASE("what the table has no room for is not found, but counts as current, so that nobody drops it") {
+  constexpr int kMany = 2000;
+  HandmadeSegment made;
+  const Key key = *Key::of("k", {});
+  for (int i = 0; i < kMany; ++i) {  // All want the same position.
+    Digest digest = digest_of(i);
+    std::fill_n(digest.bytes.begin(), 8, std::byte{7});
+    made.add(digest, text_of(key.encoding()), "", 1);
+  }
+  made.sort_index();
+  ForgetfulFileSystem files;
+  files.set_contents("/x", made.finish());
+  const std::shared_ptr<Segment> segment = *Segment::open(files, "/x");
+  Directory directory;
+  directory.add({segment});
+  CHECK(directory.crowded_out() > 0);
+  uint64_t current = 0, found = 0;
+  for (uint32_t ordinal = 0; ordinal < kMany; ++ordinal) {
+    Directory::Place place;
+    current += directory.is_current(*segment, ordinal);
+    found += directory.find(segment->entry(ordinal).digest, place);
+  }
+  CHECK(current == kMany);
+  CHECK(found == kMany - directory.crowded_out());
+}
+
 TEST_CASE("a place keeps its segment alive after it was removed") {
   Directory directory;
   auto segment = segment_of(0, 1, 1);
