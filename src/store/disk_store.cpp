@@ -315,7 +315,8 @@ Status DiskStore::put(const Key& key, Bytes value) {
 }
 
 size_t DiskStore::how_many_fit_locked(std::span<const NewRecord> records) const {
-  constexpr size_t kRecordsPerWrite = 64;
+  constexpr size_t kRecordsPerWrite = 1024;
+  constexpr uint64_t kBytesPerWrite = 1 << 20;
   const SegmentWriter* writer = writing_.writer.get();
   uint64_t bytes = 0;
   size_t count = 0;
@@ -324,6 +325,7 @@ size_t DiskStore::how_many_fit_locked(std::span<const NewRecord> records) const 
     if (writer && (writer->entry_count() + count >= kMaxEntriesPerSegment || !writer->has_room_for(bytes))) break;
     // A new batch takes at least one record, however large.
     if (!writer && count > 0 && bytes > batch_bytes_) break;
+    if (count > 0 && bytes > kBytesPerWrite) break;
   }
   return count;
 }
@@ -387,10 +389,16 @@ Status DiskStore::put_many(std::span<const Item> items) {
   run_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   puts_ += records.size();
   failed_puts_ += items.size() - records.size();
+  KindCounters* counters = nullptr;
+  std::string_view kind;
   for (size_t i = 0; i < records.size(); ++i) {
-    KindCounters& counters = counters_[std::string(items[i].key->kind())];
-    ++counters.puts;
-    counters.put_bytes += items[i].value.size();
+    // Mostly all of one kind.
+    if (counters == nullptr || items[i].key->kind() != kind) {
+      kind = items[i].key->kind();
+      counters = &counters_[std::string(kind)];
+    }
+    ++counters->puts;
+    counters->put_bytes += items[i].value.size();
   }
   return status;
 }

@@ -172,7 +172,9 @@ void Segment::scan_for_entries() {
 }
 
 void Segment::make_marks(size_t entry_count, size_t kind_count) {
-  marks_ = std::make_unique<std::atomic<uint8_t>[]>(entry_count);
+  // Zeros that the kernel gives: a batch has room for more entries than it mostly gets, and those pages stay untouched.
+  marks_.reset(static_cast<std::atomic<uint8_t>*>(std::calloc(std::max<size_t>(entry_count, 1), 1)));
+  if (!marks_) throw std::bad_alloc();
   hits_ = std::make_unique<std::atomic<uint64_t>[]>(kind_count);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -124,7 +125,10 @@ class Segment {
   mutable std::optional<FieldsBlock> fields_;
 
   // Atomic, written by readers.
-  std::unique_ptr<std::atomic<uint8_t>[]> marks_;
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<std::atomic<uint8_t>[], Free> marks_;
   std::unique_ptr<std::atomic<uint64_t>[]> hits_;  // By kind.
 };
 

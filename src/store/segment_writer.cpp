@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "codec/checksum.h"
 #include "store/fields_block.h"
@@ -19,6 +20,11 @@ constexpr uint64_t kWritebackBytes = uint64_t{4} << 20;
 
 // More than any writer of ours begins; a made-up file could have one for every record.
 constexpr size_t kMaxKindsToResume = 4 * SegmentWriter::kMaxKinds;
+
+// Small values are copied beside their headers, so that one write takes many; larger ones are written from where they are.
+constexpr uint64_t kMaxCopiedBytes = 2048;
+constexpr size_t kMaxKeptCopyBytes = 1 << 20;
+bool is_copied(const NewRecord& record) { return record.value.size() <= kMaxCopiedBytes; }
 
 Bytes padding_after(uint64_t byte_count) { return Bytes(kZeros).first(padded(byte_count) - byte_count); }
 
@@ -123,25 +129,49 @@ Status SegmentWriter::append(std::span<const NewRecord> records) {
     LMEMO_TRY(file_->truncate(byte_count_));
     is_broken_ = false;
   }
-  std::vector<RecordHeader> headers(records.size());
+  uint64_t copied_bytes = 0;
+  for (const NewRecord& record : records)
+    copied_bytes += value_offset_in_record(static_cast<uint16_t>(record.encoding.size())) +
+                    (is_copied(record) ? padded(record.value.size()) : 0);
+  // Zeros, so that padding needs no thought. Given back after an unusual batch.
+  if (copied_.size() > kMaxKeptCopyBytes) copied_ = {};
+  copied_.assign(copied_bytes, std::byte{0});
+  std::byte* to = copied_.data();
   std::vector<Bytes> parts;
-  parts.reserve(records.size() * 5);
+  const auto add_part = [&](Bytes part) {
+    // What was copied lies side by side: one part, however many records.
+    if (!parts.empty() && parts.back().data() + parts.back().size() == part.data())
+      parts.back() = {parts.back().data(), parts.back().size() + part.size()};
+    else if (!part.empty())
+      parts.push_back(part);
+  };
   uint64_t end = byte_count_;
-  for (size_t i = 0; i < records.size(); ++i) {
-    const NewRecord& record = records[i];
-    RecordHeader& header = headers[i];
+  for (const NewRecord& record : records) {
+    RecordHeader header;
     header.encoding_bytes = static_cast<uint16_t>(record.encoding.size());
     header.type = record.type;
     header.value_bytes = record.value.size();
     header.written_ns = record.written_ns;
     header.digest = record.digest;
-    const Bytes encoding = bytes_of(record.encoding);
-    const Bytes after_encoding = padding_after(encoding.size()), after_value = padding_after(record.value.size());
-    header.checksum = checksum({bytes_of_struct(header).subspan(sizeof header.checksum), encoding, after_encoding,
-                                record.value, after_value},
-                               record_seed(nonce_, end));
-    for (const Bytes part : {bytes_of_struct(header), encoding, after_encoding, record.value, after_value})
-      if (!part.empty()) parts.push_back(part);
+    std::byte* const start = to;
+    std::memcpy(start, &header, sizeof header);
+    if (!record.encoding.empty())  // An erasure has none.
+      std::memcpy(start + sizeof header, record.encoding.data(), record.encoding.size());
+    to += value_offset_in_record(header.encoding_bytes);
+    const uint64_t seed = record_seed(nonce_, end);
+    if (is_copied(record)) {
+      if (!record.value.empty()) std::memcpy(to, record.value.data(), record.value.size());
+      to += padded(record.value.size());
+      header.checksum = checksum(Bytes(start, to).subspan(sizeof header.checksum), seed);
+      add_part({start, to});
+    } else {
+      const Bytes front(start, to), after_value = padding_after(record.value.size());
+      header.checksum = checksum({front.subspan(sizeof header.checksum), record.value, after_value}, seed);
+      add_part(front);
+      add_part(record.value);
+      add_part(after_value);
+    }
+    std::memcpy(start, &header.checksum, sizeof header.checksum);
     end += record_bytes(header.encoding_bytes, header.value_bytes);
   }
 

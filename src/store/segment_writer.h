@@ -75,6 +75,7 @@ class SegmentWriter {
   uint64_t byte_count_ = 0;      // Of header and records.
   uint64_t encoding_bytes_ = 0;  // Sum over the records.
   uint64_t writeback_from_ = 0;
+  std::vector<std::byte> copied_;  // What append() gathers; kept for the next one.
   struct Free {
     void operator()(IndexEntry* entries) const { std::free(entries); }
   };
