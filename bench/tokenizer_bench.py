@@ -184,7 +184,6 @@ def gigatoken_peer(path: str, threads: int) -> Encode:
     import gigatoken
 
     tokenizer = gigatoken.Tokenizer(path)
-    tokenizer.encode_batch([""])
     return lambda texts: tokenizer.encode_batch(texts, parallel=threads > 1)
 
 
@@ -225,6 +224,7 @@ def one_process(peer: str, vocabulary: str, workload: str, threads: int) -> dict
     """Runs in a process of its own: cold and warm."""
     path = str(vocabulary_file(vocabulary))
     encode = PEERS[peer](path, threads)
+    encode([""])  # Some import what they need on first use.
     rates = {}
     parts = halves(workload)
     if peer == "saved":  # Its first pass is over what nobody has seen, as others' second.
