@@ -12,6 +12,7 @@ namespace lmemo::tokenizer {
 namespace {
 
 constexpr unsigned kTableBits = 20;  // 32 MiB for pieces and 4 MiB for their further ids, if they are ever all used.
+constexpr unsigned kLongTableBits = 16;  // 7 MiB.
 constexpr size_t kMaxStretch = std::numeric_limits<uint32_t>::max();
 
 }  // namespace
@@ -22,7 +23,8 @@ FastTokenizer::FastTokenizer(Parts parts, FastPlan plan)
       plain_frame_(frame_of(false)),
       special_frame_(frame_of(true)),
       may_cut_(plan_.may_cut_at_lines && parts_.added_tokens.stay_within_lines()),
-      table_(kTableBits) {}
+      table_(kTableBits),
+      long_table_(kLongTableBits) {}
 
 Result<FastTokenizer::Call> FastTokenizer::call_of(const EncodeOptions& options) const {
   const size_t added = parts_.post_processor && options.add_special_tokens ? parts_.post_processor->added_count() : 0;
@@ -144,10 +146,18 @@ Status FastTokenizer::encode_stretch(std::string_view stretch, Scratch& scratch,
           continue;
         }
       }
+      const bool has_long_key = LongPieceTable::takes(piece);
+      if (has_long_key) {
+        if (uint32_t* const known = long_table_.copy_ids(piece, out)) {
+          out = known;
+          continue;
+        }
+      }
       ids.advance_to(out);
       const size_t first = ids.size();
       LMEMO_TRY(plan_.model->encode(piece, ids));
       if (has_key && ids.size() > first) table_.put(keys[i], hashes[i], ids.from(first));
+      if (has_long_key) long_table_.put(piece, ids.from(first));
       out = ids.room_for(static_cast<size_t>(at - base) - pieces[i].end);
     }
     ids.advance_to(out);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "tokenizer/fast/id_buffer.h"
+#include "tokenizer/fast/long_piece_table.h"
 #include "tokenizer/fast/piece_model.h"
 #include "tokenizer/fast/piece_splitter.h"
 #include "tokenizer/fast/piece_table.h"
@@ -76,7 +77,8 @@ class FastTokenizer final : public ReferenceTokenizer {
   const FastPlan plan_;
   const Frame plain_frame_, special_frame_;
   const bool may_cut_;  // Long texts.
-  mutable PieceTable table_;  // Takes care of its own threads.
+  mutable PieceTable table_;           // Both take care of their own threads.
+  mutable LongPieceTable long_table_;
 };
 
 }  // namespace lmemo::tokenizer

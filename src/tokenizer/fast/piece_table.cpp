@@ -1,21 +1,9 @@
 #include "tokenizer/fast/piece_table.h"
 
-#include <sys/mman.h>
-
-#include <new>
+#include "tokenizer/fast/lazy_memory.h"
 
 namespace lmemo::tokenizer {
 namespace {
-
-constexpr size_t kHugePage = size_t{2} << 20;
-
-// Zeroed memory that takes no room before it is touched.
-void* lazy_memory(size_t bytes) {
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  if (bytes >= kHugePage) ::madvise(memory, bytes, MADV_HUGEPAGE);
-  return memory;
-}
 
 constexpr uint64_t low_bytes(size_t count) { return count >= 8 ? ~uint64_t{0} : (uint64_t{1} << 8 * count) - 1; }
 
