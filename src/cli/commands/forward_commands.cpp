@@ -94,8 +94,10 @@ void trace_json(CommandContext& context, const std::string& path, const TraceRep
 // Most time first, whether spent or saved.
 void out_groups(Console& console, const std::string& name, const std::map<std::string, TraceCounts>& groups) {
   std::vector<std::pair<std::string, TraceCounts>> rows(groups.begin(), groups.end());
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-    return a.second.spent_seconds + a.second.saved_seconds > b.second.spent_seconds + b.second.saved_seconds;
+  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    const double a_seconds = a.second.spent_seconds + a.second.saved_seconds;
+    const double b_seconds = b.second.spent_seconds + b.second.saved_seconds;
+    return a_seconds != b_seconds ? a_seconds > b_seconds : a.first < b.first;
   });
   TextTable table({Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right});
   table.add({name, "lookups", "hits", "hit rate", "failures", "spent", "saved"});

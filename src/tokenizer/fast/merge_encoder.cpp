@@ -143,8 +143,9 @@ bool MergeEncoder::find_makings(std::span<const uint32_t> atoms, std::span<const
   for (const uint32_t id : atoms) reached_[id] = true;
   std::vector<uint32_t> by_length(merges.size());
   std::iota(by_length.begin(), by_length.end(), 0u);
-  std::stable_sort(by_length.begin(), by_length.end(), [&](uint32_t a, uint32_t b) {
-    return made_[merges[a].id].byte_count < made_[merges[b].id].byte_count;
+  std::sort(by_length.begin(), by_length.end(), [&](uint32_t a, uint32_t b) {
+    const uint32_t a_bytes = made_[merges[a].id].byte_count, b_bytes = made_[merges[b].id].byte_count;
+    return a_bytes != b_bytes ? a_bytes < b_bytes : a < b;
   });
   for (const uint32_t place : by_length) {
     const auto& [left, right, id, rank] = merges[place];

@@ -96,8 +96,10 @@ std::unique_ptr<Bpe> Bpe::of_ranks(Vocabulary vocabulary, BpeOptions options) {
     for (size_t i = 0; i < parts.size(); i += 2)
       if (ids[i] && ids[i + 1]) bpe->merges_.push_back({*ids[i], *ids[i + 1], id, id});
   });
-  std::stable_sort(bpe->merges_.begin(), bpe->merges_.end(),
-                   [](const BpeMerge& a, const BpeMerge& b) { return a.rank < b.rank; });
+  // All merges to one token have its rank; which of them stands first does not matter.
+  std::sort(bpe->merges_.begin(), bpe->merges_.end(), [](const BpeMerge& a, const BpeMerge& b) {
+    return a.rank != b.rank ? a.rank < b.rank : a.left != b.left ? a.left < b.left : a.right < b.right;
+  });
   bpe->merge_at_.reserve(bpe->merges_.size());
   for (uint32_t at = 0; at < bpe->merges_.size(); ++at)
     bpe->merge_at_.find_or_add(pair_key(bpe->merges_[at].left, bpe->merges_[at].right), at);
