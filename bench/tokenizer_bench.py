@@ -123,29 +123,26 @@ def vocabulary_file(name: str) -> Path:
 Encode = Callable[[list[str]], Any]
 
 
-def lmemo_peer(path: str, threads: int) -> Encode:
+def lmemo_peer(path: str, threads: int, saved: Path | None = None) -> Encode:
     import lmemo
 
     tokenizer = lmemo.Tokenizer.from_file(path)
-
-    def encode(texts: list[str]) -> Any:
-        return tokenizer.encode_batch(texts, threads=threads)
-
-    encode.tokenizer = tokenizer  # type: ignore[attr-defined]
-    return encode
-
-
-def pieces_file(vocabulary_path: str) -> Path:
-    return DATA / (Path(vocabulary_path).stem + ".pieces")
-
-
-def saved_peer(path: str, threads: int) -> Encode:
-    """A process that starts with what another one learned from the first half."""
-    import lmemo
-
-    tokenizer = lmemo.Tokenizer.from_file(path)
-    tokenizer.load_pieces(pieces_file(path))
+    if saved:
+        tokenizer.load_pieces(saved)
     return lambda texts: tokenizer.encode_batch(texts, threads=threads)
+
+
+def pieces_file(vocabulary: str, workload: str) -> Path:
+    return DATA / f"{vocabulary}-{workload}.pieces"
+
+
+def learn(vocabulary: str, workload: str) -> None:
+    """Runs in a process of its own: saves what the first half teaches."""
+    import lmemo
+
+    tokenizer = lmemo.Tokenizer.from_file(vocabulary_file(vocabulary))
+    tokenizer.encode_batch(halves(workload)[0])
+    tokenizer.save_pieces(pieces_file(vocabulary, workload))
 
 
 def hf_peer(path: str, threads: int) -> Encode:
@@ -205,9 +202,9 @@ def splintr_peer(path: str, threads: int) -> Encode:
     return splintr.from_json(path).encode_batch_flat
 
 
-PEERS: dict[str, Callable[[str, int], Encode]] = {
+PEERS: dict[str, Callable[..., Encode]] = {
     "lmemo": lmemo_peer,
-    "saved": saved_peer,
+    "saved": lmemo_peer,
     "gigatoken": gigatoken_peer,
     "fastokens": fastokens_peer,
     "tokie": tokie_peer,
@@ -223,7 +220,11 @@ PEERS: dict[str, Callable[[str, int], Encode]] = {
 def one_process(peer: str, vocabulary: str, workload: str, threads: int) -> dict[str, float]:
     """Runs in a process of its own: cold and warm."""
     path = str(vocabulary_file(vocabulary))
-    encode = PEERS[peer](path, threads)
+    if peer == "saved":
+        subprocess.run([sys.executable, __file__, "--learn", json.dumps([vocabulary, workload])], check=True)
+        encode = lmemo_peer(path, threads, pieces_file(vocabulary, workload))
+    else:
+        encode = PEERS[peer](path, threads)
     encode([""])  # Some import what they need on first use.
     rates = {}
     parts = halves(workload)
@@ -235,8 +236,6 @@ def one_process(peer: str, vocabulary: str, workload: str, threads: int) -> dict
         start = time.perf_counter()
         encode(chosen)
         rates[name] = byte_count / (time.perf_counter() - start) / 1e6
-        if peer == "lmemo" and name == "cold":
-            encode.tokenizer.save_pieces(pieces_file(path))  # type: ignore[attr-defined]
     return rates
 
 
@@ -295,7 +294,11 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=5)
     arguments.add_argument("--json", action="store_true")
     arguments.add_argument("--one", help=argparse.SUPPRESS)
+    arguments.add_argument("--learn", help=argparse.SUPPRESS)
     given = arguments.parse_args()
+    if given.learn:
+        learn(*json.loads(given.learn))
+        return
     if given.one:
         print(json.dumps(one_process(*json.loads(given.one))))
         return

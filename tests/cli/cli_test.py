@@ -169,11 +169,9 @@ def test_a_tokenizer_is_compared_with_huggingface_where_python_is(lmemo: Lmemo) 
     assert "no document differs" in words.stdout
 
 
+@pytest.mark.parametrize("lmemo", [p for p in programs() if name_of(p) != "stand-alone"], ids=name_of, indirect=True)
 def test_a_document_that_differs_is_named_with_the_place(lmemo: Lmemo) -> None:
     """Two tokenizers instead of two engines: the directory changes between the two that read it."""
-    if name_of(lmemo.program) == "stand-alone":
-        pytest.skip("needs Python")
-    pytest.importorskip("tokenizers")
     (lmemo.directory / "tokenizer.json").write_text(json.dumps(TOKENIZER))
     (lmemo.directory / "text.txt").write_text("a b a b b a")
     program = (
