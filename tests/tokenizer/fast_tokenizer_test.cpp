@@ -142,6 +142,18 @@ TEST_CASE("a batch has the same ids on any number of threads, also of texts that
   }
 }
 
+TEST_CASE("a batch of nothing is nothing") {
+  std::mt19937 random(15);
+  const Engines engines({{"model", byte_level_model(random, 10, false)}, {"pre_tokenizer", byte_level(false)}});
+  for (const unsigned threads : {0u, 1u, 5u}) {
+    const auto none = engines.fast->encode_batch({}, {}, threads);
+    REQUIRE(none.ok());
+    CHECK(none->size() == 0);
+    const std::vector<std::string_view> empty(3);
+    CHECK(engines.fast->encode_batch(empty, {}, threads)->size() == 3);
+  }
+}
+
 TEST_CASE("text that is not UTF-8 is named with its place") {
   std::mt19937 random(14);
   const Engines engines({{"model", byte_level_model(random, 10, false)}, {"pre_tokenizer", byte_level(false)}});

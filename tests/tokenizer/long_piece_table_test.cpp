@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace lmemo::tokenizer {
@@ -38,24 +37,6 @@ TEST_CASE("a full table of long pieces forgets what comes later and mixes nothin
   }
   CHECK(known >= 8);
   CHECK(known <= 64);
-}
-
-TEST_CASE("threads that put and find long pieces at once see whole entries only") {
-  LongPieceTable table(12);
-  std::vector<std::jthread> threads;
-  std::atomic<size_t> wrong = 0;
-  for (int t = 0; t < 4; ++t)
-    threads.emplace_back([&, t] {
-      for (uint32_t round = 0; round < 4; ++round)
-        for (uint32_t i = 0; i < 2000; ++i) {
-          const uint32_t number = (i * 7 + static_cast<uint32_t>(t) * 500) % 2000;
-          const std::vector<uint32_t> ids = found(table, piece_of(number));
-          if (!ids.empty() && ids != ids_of(number)) ++wrong;
-          if (ids.empty()) table.put(piece_of(number), ids_of(number));
-        }
-    });
-  threads.clear();
-  CHECK(wrong == 0);
 }
 
 }  // namespace lmemo::tokenizer

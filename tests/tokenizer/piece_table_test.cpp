@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace lmemo::tokenizer {
@@ -49,24 +48,6 @@ TEST_CASE("a full table forgets what comes later and mixes nothing up") {
   }
   CHECK(known >= 8);
   CHECK(known <= 64);
-}
-
-TEST_CASE("threads that put and find at once see whole entries only") {
-  PieceTable table(12);
-  std::vector<std::jthread> threads;
-  std::atomic<size_t> wrong = 0;
-  for (int t = 0; t < 4; ++t)
-    threads.emplace_back([&, t] {
-      for (uint32_t round = 0; round < 4; ++round)
-        for (uint32_t i = 0; i < 3000; ++i) {
-          const uint32_t number = (i * 7 + static_cast<uint32_t>(t) * 750) % 3000;
-          const std::vector<uint32_t> ids = found(table, std::to_string(number));
-          if (!ids.empty() && ids != ids_of(number)) ++wrong;
-          if (ids.empty()) put(table, std::to_string(number), ids_of(number));
-        }
-    });
-  threads.clear();
-  CHECK(wrong == 0);
 }
 
 }  // namespace lmemo::tokenizer

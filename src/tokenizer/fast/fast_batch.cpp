@@ -3,6 +3,7 @@
 #include <atomic>
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 #include <thread>
 
 #include "tokenizer/fast/fast_tokenizer.h"
@@ -30,6 +31,21 @@ size_t line_border(std::string_view text, size_t at) {
   return text.size();
 }
 
+// Threads that do the same work, and are waited for at the end. A machine that has no thread left gives fewer.
+class Helpers {
+ public:
+  template <typename Work>
+  Helpers(unsigned count, const Work& work) {
+    try {
+      while (threads_.size() < count) threads_.emplace_back(work);
+    } catch (const std::system_error&) {
+    }
+  }
+
+ private:
+  std::vector<std::jthread> threads_;
+};
+
 }  // namespace
 
 class FastTokenizer::Batch {
@@ -39,10 +55,9 @@ class FastTokenizer::Batch {
 
   Result<TokenBatch> run(unsigned threads) {
     plan_tasks(threads > 1);
-    threads = static_cast<unsigned>(std::min<size_t>(threads, tasks_.size()));
+    threads = static_cast<unsigned>(std::clamp<size_t>(tasks_.size(), 1, threads));
     {
-      std::vector<std::jthread> helpers;
-      for (unsigned i = 1; i < threads; ++i) helpers.emplace_back([this] { work(); });
+      const Helpers helpers(threads - 1, [this] { work(); });
       work();
     }
     for (const Task& task : tasks_)
@@ -162,10 +177,10 @@ class FastTokenizer::Batch {
           std::memcpy(batch.ids.data() + tasks_[i].first_id, ids.data(), ids.size() * sizeof(uint32_t));
       }
     };
-    std::vector<std::jthread> helpers;
-    for (unsigned i = 1; i < threads; ++i) helpers.emplace_back(copy);
-    copy();
-    helpers.clear();
+    {
+      const Helpers helpers(threads - 1, copy);
+      copy();
+    }
     return batch;
   }
 

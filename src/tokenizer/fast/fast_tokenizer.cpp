@@ -115,6 +115,9 @@ Status FastTokenizer::encode_stretch(std::string_view stretch, Scratch& scratch,
     stretch = scratch.spaced;
   }
   if (plan_.marker) stretch = plan_.marker->rewrite(stretch, scratch.spaced);
+  if (stretch.size() >= kMaxStretch)
+    return Error{ErrorCode::invalid_argument, "a text of " + std::to_string(stretch.size()) +
+                                                  " bytes without an added token; expected less than 4 GiB"};
   constexpr size_t kPieces = 256;
   PieceSpan pieces[kPieces];
   PieceTable::Key keys[kPieces];
@@ -123,8 +126,7 @@ Status FastTokenizer::encode_stretch(std::string_view stretch, Scratch& scratch,
   const char* const end = stretch.data() + stretch.size();
   for (const char* at = stretch.data(); at < end;) {
     const char* const base = at;
-    const char* const block_end = end - base > static_cast<ptrdiff_t>(kMaxStretch) ? base + kMaxStretch : end;
-    const size_t count = plan_.splitter->split(base, block_end, pieces, kPieces, at);
+    const size_t count = plan_.splitter->split(base, end, pieces, kPieces, at);
 
     for (size_t i = 0; i < count; ++i) {
       const char* const piece = base + pieces[i].begin;
