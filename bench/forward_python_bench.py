@@ -257,7 +257,7 @@ def measure_threads(rounds: int) -> Iterator[dict[str, Any]]:
         return taken / (loops * len(PROMPTS))
 
     samples = rounds_of(rounds, {"1 thread": lambda: time_of(1), "4 threads": lambda: time_of(4)})
-    # With the GIL one thread runs at a time, and 1 is all there is; 5 % are left to the noise of handing it over.
+    # With the GIL one thread runs at a time, and 1 is all there is.
     yield line(
         "4 threads, CPU time per hit of all together, against 1 thread",
         nanoseconds(samples, "1 thread", "4 threads"),
