@@ -54,8 +54,6 @@ class DoubleArrayTrie {
     }
   }
 
-  size_t byte_count() const { return nodes_.size() * sizeof(Node); }
-
  private:
   // A free node has the parent kNone, which no step comes from. Every base lies in a whole block of 256 nodes, so
   // that no step leaves the array.

@@ -6,6 +6,8 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -46,6 +48,18 @@ struct Engines {
 
 inline void check_nasty(const Engines& engines, std::mt19937& random, size_t count) {
   for (size_t i = 0; i < count; ++i) engines.check(nasty_text(random, i % 20 == 0 ? 300 : 20));
+}
+
+// One text that is long enough to be cut between threads.
+inline void check_long_text(const Engines& engines, std::mt19937& random) {
+  std::string text;
+  while (text.size() < 3'000'000) text += nasty_text(random, 20) + (random() % 2 ? "\n" : "x\ny");
+  const std::vector<std::string_view> texts = {text};
+  const auto alone = engines.fast->encode_batch(texts, {}, 1);
+  const auto shared = engines.fast->encode_batch(texts, {}, 3);
+  REQUIRE(alone.ok());
+  CHECK(alone->ids == shared->ids);
+  CHECK(alone->offsets == shared->offsets);
 }
 
 }  // namespace lmemo::test

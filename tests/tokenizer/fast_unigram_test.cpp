@@ -174,14 +174,7 @@ TEST_CASE("a long text for Unigram that is cut between threads has the same ids"
   const Engines engines({{"model", unigram_model(random, 200, "▁")},
                          {"normalizer", precompiled()},
                          {"pre_tokenizer", behind_white_space(metaspace("▁", "always"))}});
-  std::string text;
-  while (text.size() < 3'000'000) text += test::nasty_text(random, 20) + (random() % 2 ? "\n" : "x\ny");
-  const std::vector<std::string_view> texts = {text};
-  const auto alone = engines.fast->encode_batch(texts, {}, 1);
-  const auto shared = engines.fast->encode_batch(texts, {}, 3);
-  REQUIRE(alone.ok());
-  CHECK(alone->ids == shared->ids);
-  CHECK(alone->offsets == shared->offsets);
+  test::check_long_text(engines, random);
 }
 
 }  // namespace lmemo::tokenizer

@@ -109,14 +109,7 @@ TEST_CASE("WordPiece with odd options gives the reference's ids") {
 TEST_CASE("a long text for BERT that is cut between threads has the same ids") {
   std::mt19937 random(24);
   const Engines engines(bert_file(random, 7));
-  std::string text;
-  while (text.size() < 3'000'000) text += test::nasty_text(random, 20) + (random() % 2 ? "\n" : "x\ny");
-  const std::vector<std::string_view> texts = {text};
-  const auto alone = engines.fast->encode_batch(texts, {}, 1);
-  const auto shared = engines.fast->encode_batch(texts, {}, 3);
-  REQUIRE(alone.ok());
-  CHECK(alone->ids == shared->ids);
-  CHECK(alone->offsets == shared->offsets);
+  test::check_long_text(engines, random);
 }
 
 }  // namespace lmemo::tokenizer

@@ -11,7 +11,7 @@ namespace lmemo::tokenizer {
 
 class IdBuffer {
  public:
-  // A place for `count` more ids, and kSlack more that may be overwritten. Say with `advance` how many stay.
+  // A place for `count` more ids, and kSlack more that may be overwritten. Say with `advance_to` which of them stay.
   uint32_t* room_for(size_t count) {
     if (ids_.size() - used_ < count + kSlack) grow(count + kSlack);
     return ids_.data() + used_;
@@ -39,7 +39,9 @@ class IdBuffer {
   }
 
   // Where it is known how many there will be about, nothing is copied while they come.
-  void expect(size_t count);
+  void expect(size_t count) {
+    if (ids_.size() < count) ids_.resize(count);
+  }
 
   static constexpr size_t kSlack = 8;
 

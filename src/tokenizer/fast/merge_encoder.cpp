@@ -197,9 +197,4 @@ void MergeEncoder::encode(std::string_view text, IdBuffer& out) const {
   out.advance_to(ids);
 }
 
-size_t MergeEncoder::byte_count() const {
-  return trie_.byte_count() + made_.size() * sizeof(Made) + pair_ranks_.size() * sizeof(PairRank) +
-         kFilterBits / 8;
-}
-
 }  // namespace lmemo::tokenizer

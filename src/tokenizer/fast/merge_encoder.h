@@ -46,8 +46,6 @@ class MergeEncoder {
   // Appends the ids. Requires: the text is made of atoms.
   void encode(std::string_view text, IdBuffer& out) const;
 
-  size_t byte_count() const;
-
  private:
   struct Made {
     uint32_t byte_count = 0;

@@ -1,7 +1,5 @@
 #include "tokenizer/fast/nfc_text.h"
 
-#include <cstring>
-
 #include "tokenizer/reference/utf8_chars.h"
 #include "tokenizer/unicode/mappings.h"
 
@@ -11,12 +9,7 @@ namespace {
 // Behind the next characters that are surely not touched: nothing below U+0300 is (found by asking for each).
 size_t end_of_untouched(std::string_view text, size_t at) {
   while (at < text.size()) {
-    uint64_t bytes;
-    while (at + 8 <= text.size()) {
-      std::memcpy(&bytes, text.data() + at, 8);
-      if (bytes & 0x8080808080808080) break;
-      at += 8;
-    }
+    at = behind_ascii_blocks(text, at);
     if (at == text.size()) break;
     const size_t byte_count = char_bytes(text, at);
     if (byte_count > 1 && may_change_in_nfc(char_at(text, at))) return at;

@@ -166,7 +166,7 @@ class Avx2Splitter final : public PieceSplitter {
       }
     }
 
-    uint64_t starts = word_starts(letter, digit, symbol, blank, space & ~newline, masks.upper);
+    uint64_t starts = word_starts(letter, symbol, blank, space & ~newline, masks.upper);
 
     if constexpr (kRules.numbers == SplitRules::Numbers::single) {
       starts |= digit;
@@ -215,9 +215,8 @@ class Avx2Splitter final : public PieceSplitter {
     return starts & low_bits(std::min(size - kLookAhead, run) + 1);
   }
 
-  static uint64_t word_starts(uint64_t letter, uint64_t digit, uint64_t symbol, uint64_t blank, uint64_t indent,
-                              uint64_t upper) {
-    (void)digit, (void)indent, (void)symbol;
+  static uint64_t word_starts(uint64_t letter, [[maybe_unused]] uint64_t symbol, uint64_t blank,
+                              [[maybe_unused]] uint64_t indent, [[maybe_unused]] uint64_t upper) {
     const uint64_t first = letter & ~(letter << 1);
     uint64_t prefix;
     if constexpr (kRules.any_prefix) {

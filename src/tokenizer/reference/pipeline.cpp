@@ -2,21 +2,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <thread>
 
 #include "base/utf8.h"
+#include "tokenizer/reference/utf8_chars.h"
 
 namespace lmemo::tokenizer {
 
 Status expect_utf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
-    uint64_t bytes;
-    while (at + 8 <= text.size()) {
-      std::memcpy(&bytes, text.data() + at, 8);
-      if (bytes & 0x8080808080808080) break;
-      at += 8;
-    }
+    at = behind_ascii_blocks(text, at);
     if (at == text.size()) break;
     if (static_cast<unsigned char>(text[at]) < 0x80) {
       ++at;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 namespace lmemo::tokenizer {
@@ -27,6 +28,16 @@ inline uint32_t char_at(std::string_view text, size_t at) {
   uint32_t value = byte(0) & (0x7Fu >> count);
   for (size_t i = 1; i < count; ++i) value = value << 6 | (byte(i) & 0x3F);
   return value;
+}
+
+// From `at`, behind the blocks of eight bytes that are ASCII alone: a quick way over most of a text.
+inline size_t behind_ascii_blocks(std::string_view text, size_t at) {
+  uint64_t bytes;
+  for (; at + 8 <= text.size(); at += 8) {
+    std::memcpy(&bytes, text.data() + at, 8);
+    if (bytes & 0x8080808080808080) break;
+  }
+  return at;
 }
 
 inline size_t count_chars(std::string_view text) {
