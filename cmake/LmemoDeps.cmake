@@ -10,12 +10,14 @@
 set(LMEMO_DEP_TABLE
   "zstd|libzstd-dev|zstd.h|libzstd"
   "lz4|liblz4-dev|lz4.h|liblz4"
+  "zlib|zlib1g-dev|zlib.h|zlib"
   # Header only, with XXH_INLINE_ALL defined where it is included: the shared library is built for baseline SSE2 and
   # pays a call per hash, and the per-ISA files need a copy of their own.
   "xxhash|libxxhash-dev|xxhash.h|-"
   "crypto|libssl-dev|openssl/evp.h|libcrypto"
   "sqlite|libsqlite3-dev|sqlite3.h|sqlite3"
   "simdjson|libsimdjson-dev|simdjson.h|simdjson"
+  "yaml|libyaml-cpp-dev|yaml-cpp/yaml.h|yaml-cpp"
   "json|nlohmann-json3-dev|nlohmann/json.hpp|-"
   "doctest|doctest-dev|doctest/doctest.h|-"
   "lmdb|liblmdb-dev|lmdb.h|lmdb")
