@@ -12,23 +12,15 @@
 #include "cli/command_context.h"
 #include "cli/commands/all_commands.h"
 #include "cli/text_table.h"
+#include "cli/tokenizer_argument.h"
 
 namespace lmemo::cli {
 namespace {
 
-using SharedTokenizer = std::shared_ptr<const Tokenizer>;
 using std::filesystem::path;
 
 constexpr size_t kTextsAtOnce = 256;
 constexpr size_t kBytesAtOnce = size_t{8} << 20;
-
-// A tokenizer.json, a model's directory or, with --pattern, a tiktoken rank file.
-Result<SharedTokenizer> tokenizer_of(const CommandContext& context, const std::string& name) {
-  const path file = context.environment.working_directory / name;
-  if (const auto pattern = context.arguments.text("pattern"))
-    return Tokenizer::load_tiktoken(file, {*pattern});
-  return Tokenizer::load(file);
-}
 
 Result<std::string> text_of_file(const CommandContext& context, const path& name) {
   if (name == "-") {
@@ -105,7 +97,7 @@ void tokenize_words(Console& console, const Tokenizer& tokenizer, const std::vec
 }
 
 int run_tokenize(CommandContext& context) {
-  const auto tokenizer = tokenizer_of(context, context.arguments.text("tokenizer").value());
+  const auto tokenizer = tokenizer_argument(context);
   if (!tokenizer.ok()) return fail(context, tokenizer.error());
   EncodeOptions options;
   options.add_special_tokens = !context.arguments.has("no-special-tokens");
@@ -139,7 +131,7 @@ int run_tokenize(CommandContext& context) {
 
 int run_show(CommandContext& context) {
   const std::string name = context.arguments.positional(0).value();
-  const auto tokenizer = tokenizer_of(context, name);
+  const auto tokenizer = load_tokenizer(context, name);
   if (!tokenizer.ok()) return fail(context, tokenizer.error());
   Console& console = context.console;
   if (console.is_json) {
@@ -362,9 +354,9 @@ int run_check(CommandContext& context) {
     context.console.hint("pip install lmemo tokenizers; its lmemo command does this");
     return exit_code;
   }
-  const auto tokenizer = tokenizer_of(context, name);
+  const auto tokenizer = load_tokenizer(context, name);
   if (!tokenizer.ok()) return fail(context, tokenizer.error());
-  path file = context.environment.working_directory / name;
+  path file = tokenizer_path(context, name);
   std::error_code ignored;
   if (std::filesystem::is_directory(file, ignored)) file /= "tokenizer.json";
   const auto oracle = context.environment.token_oracle(file);
@@ -383,11 +375,6 @@ int run_check(CommandContext& context) {
   return check.comparison.mismatches == 0 ? kExitFine : kExitDamage;
 }
 
-const OptionSpec kPattern = {
-    .name = "pattern",
-    .type = ValueType::text,
-    .value_name = "NAME",
-    .help = "read a tiktoken rank file, with this pattern: gpt2, cl100k, o200k or a regex"};
 const PositionalSpec kTokenizer = {
     .name = "TOKENIZER", .help = "a tokenizer.json, or a model's directory", .type = ValueType::file};
 
@@ -400,16 +387,11 @@ CommandSpec tokenize_command() {
                            .help = "UTF-8 text; - is standard input",
                            .type = ValueType::file,
                            .is_repeated = true}};
-  tokenize.options = {{.name = "tokenizer",
-                       .short_name = 't',
-                       .type = ValueType::file,
-                       .value_name = "TOKENIZER",
-                       .help = "a tokenizer.json, or a model's directory",
-                       .is_required = true},
+  tokenize.options = {tokenizer_option(),
                       {.name = "ids", .help = "ids only, a line for each file"},
                       {.name = "count", .help = "how many ids each file has"},
                       {.name = "no-special-tokens", .help = "without what the tokenizer puts around a text"},
-                      kPattern};
+                      pattern_option()};
   tokenize.examples = {{"lmemo tokenize README.md -t gpt2/tokenizer.json --count", "How long is it?"},
                        {"echo Hello | lmemo tokenize - -t models/llama", "Which tokens are these?"}};
   tokenize.run = run_tokenize;
@@ -424,7 +406,7 @@ std::vector<CommandSpec> tokenizer_commands() {
   show.summary = "tell what a tokenizer is: engine, identity, parts";
   show.details = "With --quiet: the fingerprint.";
   show.positionals = {kTokenizer};
-  show.options = {kPattern};
+  show.options = {pattern_option()};
   show.examples = {{"lmemo tokenizer show models/llama", "What is in this directory?"}};
   show.run = run_show;
 
