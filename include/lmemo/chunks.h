@@ -103,7 +103,10 @@ class ChunkFile {
   virtual uint32_t rows_per_block() const = 0;  // All blocks but the last.
   // `first_row` is counted in the chunk.
   virtual Status read_block(uint32_t block, ChunkRows& rows) const = 0;
-  // Every checksum and every block decoded; SHA-256 of the whole file.
+  // SHA-256 of everything before its description, as the description has it.
+  virtual const Digest& content_sha256() const = 0;
+  // Reads every byte: all checksums, the SHA-256 of the content, and that rows and tokens add up. Gives the SHA-256 of
+  // the whole file.
   virtual Result<Digest> verify() const = 0;
 };
 
@@ -122,7 +125,7 @@ struct ChunkSummary {
   uint64_t documents = 0;
   uint64_t bytes = 0;
   uint32_t blocks = 0;
-  Digest sha256;           // Of the whole file.
+  Digest sha256;           // ChunkFile::content_sha256().
 };
 
 // All rows of a directory of chunks. What chunks were there when it was opened counts; it does not change afterwards.

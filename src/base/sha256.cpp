@@ -33,6 +33,13 @@ void Sha256::update(Bytes bytes) {
   assert(ok == 1);
 }
 
+Digest Sha256::so_far() const {
+  Sha256 copy;
+  [[maybe_unused]] const int ok = EVP_MD_CTX_copy_ex(copy.context_->handle, context_->handle);
+  assert(ok == 1);
+  return copy.finish();
+}
+
 Digest Sha256::finish() {
   Digest digest;
   [[maybe_unused]] int ok =

@@ -17,6 +17,8 @@ class Sha256 {
   Sha256& operator=(Sha256&&) noexcept;
 
   void update(Bytes bytes);
+  // Of what came so far; more may follow.
+  Digest so_far() const;
   // Afterwards the object starts over.
   Digest finish();
 

@@ -1,0 +1,224 @@
+#include "faces/chunks/block_codec.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "base/byte_reader.h"
+
+namespace lmemo::chunks {
+namespace {
+
+constexpr uint32_t kMaxTokensPerBlock = 1u << 25;
+
+Error damaged(const std::string& what) { return {ErrorCode::corruption, "block of rows: " + what}; }
+
+template <typename Get>
+void write_planes(std::byte*& to, size_t count, const Get& get) {
+  for (size_t index = 0; index < count; ++index) {
+    const uint32_t number = get(index);
+    for (size_t plane = 0; plane < 4; ++plane) to[plane * count + index] = static_cast<std::byte>(number >> (8 * plane));
+  }
+  to += 4 * count;
+}
+
+template <typename Set>
+void read_planes(const std::byte*& from, size_t count, const Set& set) {
+  for (size_t index = 0; index < count; ++index) {
+    uint32_t number = 0;
+    for (size_t plane = 0; plane < 4; ++plane)
+      number |= static_cast<uint32_t>(from[plane * count + index]) << (8 * plane);
+    set(index, number);
+  }
+  from += 4 * count;
+}
+
+template <typename Number>
+void write_numbers(std::span<const uint32_t> tokens, std::span<const uint32_t> ranks, std::byte* to) {
+  for (size_t index = 0; index < tokens.size(); ++index) {
+    const auto number = static_cast<Number>(ranks.empty() ? tokens[index] : ranks[tokens[index]]);
+    std::memcpy(to + index * sizeof(Number), &number, sizeof number);
+  }
+}
+
+void write_tokens(std::span<const uint32_t> tokens, const BlockCoding& coding, std::byte* to) {
+  switch (coding.token_bytes) {
+    case 1: return write_numbers<uint8_t>(tokens, coding.ranks, to);
+    case 2: return write_numbers<uint16_t>(tokens, coding.ranks, to);
+    case 4: return write_numbers<uint32_t>(tokens, coding.ranks, to);
+    default:
+      for (const uint32_t token : tokens) {
+        const uint32_t number = coding.ranks.empty() ? token : coding.ranks[token];
+        for (unsigned byte = 0; byte < 3; ++byte) *to++ = static_cast<std::byte>(number >> (8 * byte));
+      }
+  }
+}
+
+// Appends `plain` to `value`, compressed if that helps. Returns how it was stored.
+Result<Compression> append_section(const BlockCoding& coding, Bytes plain, std::vector<std::byte>& value) {
+  const size_t start = value.size();
+  if (coding.compression != Compression::none) {
+    value.resize(start + max_compressed_bytes(coding.compression, plain.size()));
+    LMEMO_ASSIGN(const size_t stored,
+                 compress(coding.compression, coding.level, plain, std::span(value).subspan(start)));
+    if (stored < plain.size()) {
+      value.resize(start + stored);
+      return coding.compression;
+    }
+  }
+  value.resize(start);
+  value.insert(value.end(), plain.begin(), plain.end());
+  return Compression::none;
+}
+
+// The bytes of a section; those of one stored as it is are not copied.
+Result<Bytes> plain_section(Compression compression, Bytes stored, size_t plain_bytes, std::vector<std::byte>& buffer) {
+  if (compression == Compression::none) {
+    if (stored.size() != plain_bytes) return damaged("a section of another length than it should have");
+    return stored;
+  }
+  if (buffer.size() < plain_bytes) buffer.resize(plain_bytes);
+  const std::span<std::byte> out = std::span(buffer).first(plain_bytes);
+  LMEMO_TRY(decompress(compression, stored, out));
+  return Bytes(out);
+}
+
+// The loops below find out in passing whether anything was out of range: `seen` has the high bit set if so.
+template <typename Number>
+uint32_t read_ranked(Bytes bytes, std::span<const uint32_t> ids, std::span<uint32_t> tokens) {
+  const std::byte* const from = bytes.data();
+  uint32_t seen = 0;
+  for (size_t index = 0; index < tokens.size(); ++index) {
+    const uint32_t token = ids[load_le<Number>(from + index * sizeof(Number))];
+    tokens[index] = token;
+    seen |= token;
+  }
+  return seen;
+}
+
+template <typename Number>
+uint32_t read_plain(Bytes bytes, std::span<uint32_t> tokens) {
+  const std::byte* const from = bytes.data();
+  Number largest = 0;
+  for (size_t index = 0; index < tokens.size(); ++index) {
+    const auto token = load_le<Number>(from + index * sizeof(Number));
+    tokens[index] = token;
+    largest = std::max(largest, token);
+  }
+  return largest;
+}
+
+uint32_t read_wide(Bytes bytes, unsigned width, std::span<const uint32_t> ids, bool has_ranks, std::span<uint32_t> tokens) {
+  uint32_t largest = 0;
+  const std::byte* from = bytes.data();
+  for (uint32_t& token : tokens) {
+    uint32_t number = 0;
+    std::memcpy(&number, from, width);
+    from += width;
+    token = !has_ranks ? number : number < ids.size() ? ids[number] : kNoToken;
+    largest = std::max(largest, token);
+  }
+  return largest;
+}
+
+Status read_tokens(Bytes bytes, unsigned width, const BlockFrame& frame, std::span<uint32_t> tokens) {
+  uint32_t largest;
+  if (frame.has_ranks && width <= 2) {
+    assert(frame.ids.size() == (width == 1 ? 256u : 65536u));
+    const uint32_t seen = width == 1 ? read_ranked<uint8_t>(bytes, frame.ids, tokens)
+                                     : read_ranked<uint16_t>(bytes, frame.ids, tokens);
+    // Ids in the table were checked against the vocabulary when it was read.
+    largest = (seen >> 31) != 0 ? kNoToken : 0;
+  } else if (!frame.has_ranks && width != 3) {
+    largest = width == 1   ? read_plain<uint8_t>(bytes, tokens)
+              : width == 2 ? read_plain<uint16_t>(bytes, tokens)
+                           : read_plain<uint32_t>(bytes, tokens);
+  } else {
+    largest = read_wide(bytes, width, frame.ids, frame.has_ranks, tokens);
+  }
+  if (!tokens.empty() && largest >= frame.vocab_size) return damaged("a token that the vocabulary does not have");
+  return {};
+}
+
+// From lengths to positions, with everything checked that readers rely on.
+Status finish_boundaries(const BlockFrame& frame, uint32_t token_count, ChunkRows& rows) {
+  uint64_t piece = 0, token = 0;
+  for (uint32_t row = 0; row < frame.rows; ++row) {
+    const uint64_t last = piece + rows.row_pieces[row];  // A count so far.
+    if (last > rows.pieces.size()) return damaged("rows of more pieces than it has");
+    const uint64_t first_token = token;
+    rows.row_pieces[row] = static_cast<uint32_t>(piece);
+    rows.row_tokens[row] = static_cast<uint32_t>(token);
+    for (; piece < last; ++piece) {
+      if (rows.pieces[piece].length == 0) return damaged("a piece of no tokens");
+      token += rows.pieces[piece].length;
+    }
+    if (token - first_token > frame.sequence_length) return damaged("a row that is too long");
+  }
+  if (piece != rows.pieces.size() || token != token_count) return damaged("pieces and tokens do not add up");
+  rows.row_pieces[frame.rows] = static_cast<uint32_t>(piece);
+  rows.row_tokens[frame.rows] = static_cast<uint32_t>(token);
+  return {};
+}
+
+}  // namespace
+
+Result<Bytes> encode_block(const ChunkRows& rows, const BlockCoding& coding, BlockBuffers& buffers) {
+  BlockHeader header;
+  header.rows = static_cast<uint32_t>(rows.row_count());
+  header.pieces = static_cast<uint32_t>(rows.pieces.size());
+  header.tokens = static_cast<uint32_t>(rows.tokens.size());
+  header.token_bytes = static_cast<uint8_t>(coding.token_bytes);
+  assert(rows.tokens.size() <= kMaxTokensPerBlock);
+
+  buffers.value.assign(sizeof header, std::byte{0});
+  buffers.plain.resize(4 * (rows.row_count() + 3 * rows.pieces.size()));
+  std::byte* to = buffers.plain.data();
+  write_planes(to, rows.row_count(), [&](size_t row) { return rows.row_pieces[row + 1] - rows.row_pieces[row]; });
+  write_planes(to, rows.pieces.size(), [&](size_t piece) { return rows.pieces[piece].length; });
+  write_planes(to, rows.pieces.size(), [&](size_t piece) { return rows.pieces[piece].document; });
+  write_planes(to, rows.pieces.size(), [&](size_t piece) { return rows.pieces[piece].offset; });
+  LMEMO_ASSIGN(header.boundaries_compression, append_section(coding, buffers.plain, buffers.value));
+  header.stored_boundaries = static_cast<uint32_t>(buffers.value.size() - sizeof header);
+
+  buffers.plain.resize(rows.tokens.size() * coding.token_bytes);
+  write_tokens(rows.tokens, coding, buffers.plain.data());
+  LMEMO_ASSIGN(header.tokens_compression, append_section(coding, buffers.plain, buffers.value));
+  header.stored_tokens = static_cast<uint32_t>(buffers.value.size() - sizeof header - header.stored_boundaries);
+  std::memcpy(buffers.value.data(), &header, sizeof header);
+  return Bytes(buffers.value);
+}
+
+Status decode_block(Bytes value, const BlockFrame& frame, ChunkRows& rows) {
+  ByteReader reader(value);
+  const auto header = reader.read<BlockHeader>();
+  if (!reader.ok() || header.rows != frame.rows) return damaged("another number of rows than the chunk says");
+  if (header.tokens > uint64_t{header.rows} * frame.sequence_length || header.tokens > kMaxTokensPerBlock ||
+      header.pieces > header.tokens)
+    return damaged("more tokens or pieces than its rows can hold");
+  if (header.token_bytes < 1 || header.token_bytes > 4) return damaged("tokens of no known width");
+  if (frame.has_ranks && header.token_bytes <= 2 && frame.ids.size() != size_t{1} << (8 * header.token_bytes))
+    return damaged("ranks of another width than their table");
+  const Bytes boundaries = reader.take(header.stored_boundaries), tokens = reader.take(header.stored_tokens);
+  if (!reader.is_at_end()) return damaged("its sections do not fill it");
+
+  thread_local std::vector<std::byte> buffer;
+  LMEMO_ASSIGN(const Bytes plain, plain_section(header.boundaries_compression, boundaries,
+                                                4 * (size_t{header.rows} + 3 * size_t{header.pieces}), buffer));
+  rows.row_pieces.resize(size_t{header.rows} + 1);
+  rows.row_tokens.resize(size_t{header.rows} + 1);
+  rows.pieces.resize(header.pieces);
+  const std::byte* from = plain.data();
+  read_planes(from, header.rows, [&](size_t row, uint32_t number) { rows.row_pieces[row] = number; });
+  read_planes(from, header.pieces, [&](size_t piece, uint32_t number) { rows.pieces[piece].length = number; });
+  read_planes(from, header.pieces, [&](size_t piece, uint32_t number) { rows.pieces[piece].document = number; });
+  read_planes(from, header.pieces, [&](size_t piece, uint32_t number) { rows.pieces[piece].offset = number; });
+  LMEMO_TRY(finish_boundaries(frame, header.tokens, rows));
+
+  LMEMO_ASSIGN(const Bytes numbers, plain_section(header.tokens_compression, tokens,
+                                                  size_t{header.tokens} * header.token_bytes, buffer));
+  rows.tokens.resize(header.tokens);
+  return read_tokens(numbers, header.token_bytes, frame, rows.tokens);
+}
+
+}  // namespace lmemo::chunks
