@@ -3,12 +3,14 @@
 #include <exception>
 #include <string>
 
+#include "base/cpu.h"
 #include "cli/command_context.h"
 #include "cli/command_parser.h"
 #include "cli/commands/all_commands.h"
 #include "cli/console.h"
 #include "cli/help_text.h"
 #include "cli/settings.h"
+#include "lmemo/formats.h"
 
 namespace lmemo {
 namespace {
@@ -46,6 +48,25 @@ int report_misuse(Console& console, const Misuse& misuse, const std::string& com
   return kExitMisuse;
 }
 
+void show_version(Console& console, const CliEnvironment& environment) {
+  if (console.is_json) {
+    JsonWriter json;
+    json.begin_object();
+    json.member("lmemo", kJsonVersion);
+    json.member("command", "version");
+    json.member("version", environment.version);
+    json.member("segment_format", uint64_t{kFormatVersion});
+    json.member("key_format", uint64_t{kKeyFormatVersion});
+    json.member("cpu_path", cpu_path_name());
+    json.end_object();
+    return console.out(json);
+  }
+  console.out("lmemo " + environment.version + "\n");
+  if (console.is_quiet) return;
+  console.out("segments version " + std::to_string(kFormatVersion) + ", keys version " +
+              std::to_string(kKeyFormatVersion) + "; CPU path: " + std::string(cpu_path_name()) + "\n");
+}
+
 int run(const std::vector<std::string>& arguments, CliEnvironment& environment) {
   const CommandSpec root = root_command(environment);
   Console console(environment);
@@ -69,7 +90,7 @@ int run(const std::vector<std::string>& arguments, CliEnvironment& environment) 
     return kExitFine;
   }
   if (parsed.wants_version) {
-    console.out("lmemo " + environment.version + "\n");
+    show_version(console, environment);
     return kExitFine;
   }
 

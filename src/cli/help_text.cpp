@@ -59,6 +59,29 @@ std::vector<Row> option_rows(const std::vector<OptionSpec>& options) {
   return rows;
 }
 
+// A section for each group, in the order in which the groups first appear.
+std::string command_sections(const CommandSpec& command, size_t columns) {
+  std::vector<std::string> groups;
+  size_t name_width = 0;  // The same in all sections, so that they read as one table.
+  for (const CommandSpec& subcommand : command.subcommands) {
+    name_width = std::max(name_width, width_of(subcommand.name));
+    if (std::find(groups.begin(), groups.end(), subcommand.group) == groups.end())
+      groups.push_back(subcommand.group);
+  }
+  std::string text;
+  for (const std::string& group : groups) {
+    std::vector<Row> rows;
+    for (const CommandSpec& subcommand : command.subcommands) {
+      if (subcommand.group != group) continue;
+      const bool is_default = subcommand.name == command.default_subcommand;
+      rows.push_back({subcommand.name + std::string(name_width - width_of(subcommand.name), ' '),
+                      subcommand.summary + (is_default ? " (the default)" : "")});
+    }
+    text += section(group.empty() ? (groups.size() == 1 ? "Commands" : "Others") : group, rows, columns);
+  }
+  return text;
+}
+
 std::string exit_codes(const CommandSpec& command, size_t columns) {
   std::vector<ExitMeaning> meanings = {{0, "fine"}, {1, "failed"}, {2, "misuse"}, {130, "interrupted"}};
   meanings.insert(meanings.end(), command.exit_meanings.begin(), command.exit_meanings.end());
@@ -96,13 +119,8 @@ std::string help_text(const CommandSpec& root, const CommandSpec& command, const
     begin = end + 1;
   }
 
+  text += command_sections(command, columns);
   std::vector<Row> rows;
-  for (const CommandSpec& subcommand : command.subcommands) {
-    const bool is_default = subcommand.name == command.default_subcommand;
-    rows.push_back({subcommand.name, subcommand.summary + (is_default ? " (the default)" : "")});
-  }
-  text += section("Commands", rows, columns);
-  rows.clear();
   for (const PositionalSpec& positional : command.positionals) {
     std::string choices;
     for (const std::string& choice : positional.choices) choices += (choices.empty() ? ": " : ", ") + choice;

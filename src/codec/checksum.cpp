@@ -1,4 +1,5 @@
 #define LMEMO_CHECKSUM_KERNEL kPortableChecksum
+#include "base/cpu.h"
 #include "codec/checksum_kernel.h"
 
 namespace lmemo {
@@ -6,7 +7,7 @@ namespace {
 
 const ChecksumKernel& kernel() {
 #if defined(__x86_64__)
-  static const ChecksumKernel chosen = __builtin_cpu_supports("avx2") ? kAvx2Checksum : kPortableChecksum;
+  static const ChecksumKernel chosen = cpu_has_avx2() ? kAvx2Checksum : kPortableChecksum;
   return chosen;
 #else
   return kPortableChecksum;

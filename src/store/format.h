@@ -12,11 +12,11 @@
 
 #include "base/little_endian.h"
 #include "lmemo/bytes.h"
+#include "lmemo/formats.h"
 #include "lmemo/key.h"
 
 namespace lmemo {
 
-inline constexpr uint32_t kFormatVersion = 1;
 inline constexpr std::array<char, 8> kSegmentMagic = {'L', 'M', 'E', 'M', 'O', 'S', 'E', 'G'};
 inline constexpr std::array<char, 8> kFooterMagic = {'L', 'M', 'E', 'M', 'O', 'E', 'N', 'D'};
 inline constexpr uint32_t kRecordMagic = 0x4345524c;  // "LREC"

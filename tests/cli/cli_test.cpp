@@ -70,7 +70,11 @@ TEST_CASE("options of a command hide no global option and repeat no letter") {
 TEST_CASE("the version is the one of the program around it") {
   FakeEnvironment fake;
   CHECK(fake.run({"--version"}) == kExitFine);
+  CHECK(fake.output.starts_with("lmemo 1.2.3\nsegments version 1, keys version 1; CPU path: "));
+  CHECK(fake.run({"--version", "-q"}) == kExitFine);
   CHECK(fake.output == "lmemo 1.2.3\n");
+  CHECK(fake.run({"--version", "--json"}) == kExitFine);
+  CHECK(says(fake.output, "\"cpu_path\": \""));
 }
 
 TEST_CASE("misuse goes to standard error, and to JSON if that was asked for") {

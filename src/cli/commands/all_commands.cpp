@@ -1,7 +1,5 @@
 #include "cli/commands/all_commands.h"
 
-#include <iterator>
-
 #include "cli/command_context.h"
 
 namespace lmemo::cli {
@@ -50,16 +48,24 @@ CommandSpec root_command(const CliEnvironment& environment) {
   root.name = "lmemo";
   root.summary = "never compute twice what a language-model workflow already computed";
   root.options = global_options();
-  root.examples = {
-      {"lmemo demo", "See the same work done cold, warm, and after an edit."},
-      {"lmemo show", "See what the store holds and what it takes on disk."},
-      {"lmemo verify && echo sound", "Check every byte."},
-  };
+  root.examples = {{"lmemo demo", "See it work on texts that come with lmemo."}};
   root.exit_meanings = {{kExitGaps, "finished with gaps"}, {kExitDamage, "damage found"}};
-  for (auto& commands :
-       {show_commands(), verify_commands(), space_commands(), explain_commands(), inspect_commands(),
-        tokenizer_commands(), forward_commands(), config_commands(), demo_commands(), completions_commands()})
-    root.subcommands.insert(root.subcommands.end(), commands.begin(), commands.end());
+  const auto add = [&](const std::string& group, std::vector<CommandSpec> commands) {
+    for (CommandSpec& command : commands) {
+      command.group = group;
+      root.subcommands.push_back(std::move(command));
+    }
+  };
+  add("Computed once", forward_commands());
+  add("Tokenizer", tokenizer_commands());
+  add("The store", show_commands());
+  add("The store", verify_commands());
+  add("The store", space_commands());
+  add("The store", explain_commands());
+  add("The store", inspect_commands());
+  add("lmemo itself", demo_commands());
+  add("lmemo itself", config_commands());
+  add("lmemo itself", completions_commands());
   for (const ExternalCommand& external : environment.external_commands)
     root.subcommands.push_back(from_outside(external));
   return root;

@@ -1,5 +1,6 @@
 #include "tokenizer/fast/split_pattern.h"
 
+#include "base/cpu.h"
 #include "tokenizer/fast/split_walker.h"
 
 namespace lmemo::tokenizer {
@@ -65,7 +66,7 @@ std::optional<SplitRules> split_rules_of(std::string_view regex) {
 std::unique_ptr<PieceSplitter> make_pattern_splitter(const SplitRules& rules, std::shared_ptr<const CharBorders> borders,
                                                      bool use_simd) {
 #if defined(__x86_64__)
-  if (use_simd && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
+  if (use_simd && cpu_has_avx2())
     return make_avx2_splitter(rules, std::move(borders));
 #endif
   (void)use_simd;

@@ -1,5 +1,5 @@
 # Help and version, asked for: on standard output, exit 0.
-run --version
+run --version -q
 run --help
 run prune --help
 run config -h
