@@ -228,15 +228,17 @@ def test_ctrl_c_in_the_middle_gives_130_and_leaves_nothing_behind(lmemo: Lmemo) 
     scratch = lmemo.directory / "tmp"
     scratch.mkdir()
     lmemo.environment["TMPDIR"] = str(scratch)
-    process = lmemo.start("demo")
-    while not list(scratch.glob("*/store")):
-        assert process.poll() is None
-        time.sleep(0.001)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    for _ in range(50):  # On a busy machine the demo may be through before the signal reaches it; then once more.
+        process = lmemo.start("demo")
+        while process.poll() is None and not list(scratch.glob("*/store")):
+            time.sleep(0.001)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        assert list(scratch.iterdir()) == []
+        if process.returncode != 0:
+            break
     assert process.returncode == 130
     assert "interrupted" in errors
-    assert list(scratch.iterdir()) == []
 
 
 def test_ctrl_c_during_verify_gives_130(tmp_path: Path) -> None:

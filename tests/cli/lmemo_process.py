@@ -67,6 +67,7 @@ class Lmemo:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # A background job ignores Ctrl-C.
         )
 
     def on_terminal(self, *words: str, answer: bytes = b"", after: bytes = b"[y/N] ", **variables: str) -> tuple[int, str]:
