@@ -20,6 +20,6 @@ std::vector<CommandSpec> tokenizer_commands();    // tokenize, tokenizer show, c
 std::vector<CommandSpec> forward_commands();      // forward trace, show, clear
 std::vector<CommandSpec> config_commands();       // config list, get, path
 std::vector<CommandSpec> demo_commands();         // demo
-std::vector<CommandSpec> completions_commands();  // completions
+std::vector<CommandSpec> completions_commands();  // completions, manual
 
 }  // namespace lmemo::cli

@@ -1,10 +1,11 @@
-// lmemo completions: the script that teaches a shell to complete lmemo's words.
+// lmemo completions, lmemo manual: the command line described for shells and for man.
 #include <string>
 #include <vector>
 
 #include "cli/command_context.h"
 #include "cli/commands/all_commands.h"
 #include "cli/completions.h"
+#include "cli/manual_page.h"
 
 namespace lmemo::cli {
 namespace {
@@ -14,6 +15,11 @@ int run_completions(CommandContext& context) {
   if (shell == "bash") context.console.out(bash_completions(context.root));
   if (shell == "zsh") context.console.out(zsh_completions(context.root));
   if (shell == "fish") context.console.out(fish_completions(context.root));
+  return kExitFine;
+}
+
+int run_manual(CommandContext& context) {
+  context.console.out(manual_page(context.root, context.environment.version));
   return kExitFine;
 }
 
@@ -30,7 +36,14 @@ std::vector<CommandSpec> completions_commands() {
                           {"lmemo completions fish > ~/.config/fish/completions/lmemo.fish", "Once."}};
   completions.needs_settings = false;
   completions.run = run_completions;
-  return {completions};
+
+  CommandSpec manual;
+  manual.name = "manual";
+  manual.summary = "print the manual page";
+  manual.examples = {{"lmemo manual | man -l -", "Read it."}};
+  manual.needs_settings = false;
+  manual.run = run_manual;
+  return {completions, manual};
 }
 
 }  // namespace lmemo::cli
