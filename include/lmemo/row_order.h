@@ -51,8 +51,10 @@ struct RowGrowth {
 class RowOrder {
  public:
   // `chunk_rows`: the rows of each chunk, in the order of the set. Growths: oldest first.
+  // `chunk_starts`: the number of the first of them, if only some of the rows of each chunk are to be read.
   static Result<RowOrder> make(std::span<const uint64_t> chunk_rows, const RowOrderOptions& options,
-                               uint64_t epoch, std::span<const RowGrowth> growths = {});
+                               uint64_t epoch, std::span<const RowGrowth> growths = {},
+                               std::span<const uint64_t> chunk_starts = {});
 
   // Requires: place < rows().
   uint64_t row_at(uint64_t place) const;
@@ -64,7 +66,7 @@ class RowOrder {
   uint64_t rows() const;
 
  private:
-  // Rows [first_row, first_row + rows) of the set in an order of their own.
+  // Some of the chunks, in an order of their own.
   struct Part {
     uint64_t row_at(uint64_t place) const;
     uint64_t windowed_row_at(uint64_t place) const;
@@ -72,8 +74,9 @@ class RowOrder {
 
     RowOrderOptions options;
     uint64_t key = 0;
-    uint64_t first_row = 0;
     uint64_t rows = 0;
+    std::vector<uint64_t> chunk_first_row;    // Its number in the set.
+    std::vector<uint64_t> chunk_first_place;  // As the rows lie; one more than chunks.
 
     // Of windows only. A slot is a place in the permutation of blocks.
     struct ShortBlock {
@@ -82,12 +85,11 @@ class RowOrder {
     };
     uint64_t blocks = 0;
     std::vector<uint64_t> chunk_first_block;  // One more than chunks.
-    std::vector<uint64_t> chunk_first_row;
-    std::vector<uint64_t> window_start;    // The first place of each window, and the end.
-    std::vector<ShortBlock> short_blocks;  // By slot.
+    std::vector<uint64_t> window_start;       // The first place of each window, and the end.
+    std::vector<ShortBlock> short_blocks;     // By slot.
   };
-  static Part make_part(std::span<const uint64_t> chunk_rows, uint64_t first_row, uint64_t key,
-                        const RowOrderOptions& options);
+  static Part make_part(std::span<const uint64_t> chunk_rows, std::span<const uint64_t> chunk_starts,
+                        uint64_t key, const RowOrderOptions& options);
 
   uint64_t row_at(uint64_t place, size_t level) const;
 

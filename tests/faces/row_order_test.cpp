@@ -136,6 +136,23 @@ TEST_CASE("new rows are spread evenly over what is left of the epoch") {
   }
 }
 
+TEST_CASE("some rows of each chunk can be read, and no others") {
+  const Rows chunk_rows{8, 0, 19}, starts{2, 10, 14};
+  Rows wanted;
+  for (size_t chunk = 0; chunk < 3; ++chunk) {
+    for (uint64_t i = 0; i < chunk_rows[chunk]; ++i) wanted.push_back(starts[chunk] + i);
+  }
+  for (const RowOrderKind kind : {RowOrderKind::sequential, RowOrderKind::windows, RowOrderKind::exact}) {
+    const Result<RowOrder> order =
+        RowOrder::make(chunk_rows, {kind, 5, 4, 2, 2}, 0, std::vector<RowGrowth>{{1, 3}}, starts);
+    REQUIRE(order.ok());
+    Rows read = all_of(*order);
+    CHECK((kind != RowOrderKind::sequential || read[0] == 2));
+    std::sort(read.begin(), read.end());
+    CHECK(read == wanted);
+  }
+}
+
 TEST_CASE("what cannot be is refused in words") {
   const Rows chunk_rows{10, 10};
   const auto refused = [&](const RowOrderOptions& options, const std::vector<RowGrowth>& growths) {

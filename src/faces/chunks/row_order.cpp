@@ -19,6 +19,11 @@ uint64_t product_over(uint64_t a, uint64_t b, uint64_t divisor) {
   return static_cast<uint64_t>(static_cast<unsigned __int128>(a) * b / divisor);
 }
 
+// `firsts`: what each chunk begins with, and the end.
+size_t chunk_holding(const std::vector<uint64_t>& firsts, uint64_t number) {
+  return static_cast<size_t>(std::upper_bound(firsts.begin(), firsts.end(), number) - firsts.begin()) - 1;
+}
+
 Error wrong(std::string what) { return {ErrorCode::invalid_argument, "row order: " + std::move(what)}; }
 
 }  // namespace
@@ -40,16 +45,25 @@ Result<RowOrderKind> row_order_kind_of(std::string_view name) {
 }
 
 Result<RowOrder> RowOrder::make(std::span<const uint64_t> chunk_rows, const RowOrderOptions& options,
-                                uint64_t epoch, std::span<const RowGrowth> growths) {
+                                uint64_t epoch, std::span<const RowGrowth> growths,
+                                std::span<const uint64_t> chunk_starts) {
   if (options.block_rows == 0 || options.window_blocks == 0 || options.lanes == 0) {
     return wrong("block_rows, window_blocks and lanes must be at least 1");
   }
+  std::vector<uint64_t> starts(chunk_starts.begin(), chunk_starts.end());
+  if (starts.empty()) {
+    starts.resize(chunk_rows.size());
+    std::exclusive_scan(chunk_rows.begin(), chunk_rows.end(), starts.begin(), uint64_t{0});
+  }
+  if (starts.size() != chunk_rows.size()) return wrong("one start for each chunk is expected");
+
   RowOrder order;
   uint64_t rows = 0;
   const auto add_part = [&](size_t first_chunk, size_t last_chunk) {
     const uint64_t key = mixed_key({options.seed, epoch, order.parts_.size()});
-    order.parts_.push_back(
-        make_part(chunk_rows.subspan(first_chunk, last_chunk - first_chunk), rows, key, options));
+    const size_t count = last_chunk - first_chunk;
+    order.parts_.push_back(make_part(chunk_rows.subspan(first_chunk, count),
+                                     std::span(starts).subspan(first_chunk, count), key, options));
     rows += order.parts_.back().rows;
   };
 
@@ -106,21 +120,23 @@ uint64_t RowOrder::row_at(uint64_t place, size_t level_number) const {
   return part.row_at(n - old_before);
 }
 
-RowOrder::Part RowOrder::make_part(std::span<const uint64_t> chunk_rows, uint64_t first_row, uint64_t key,
+RowOrder::Part RowOrder::make_part(std::span<const uint64_t> chunk_rows,
+                                   std::span<const uint64_t> chunk_starts, uint64_t key,
                                    const RowOrderOptions& options) {
   Part part;
   part.options = options;
   part.key = key;
-  part.first_row = first_row;
-  part.rows = std::accumulate(chunk_rows.begin(), chunk_rows.end(), uint64_t{0});
+  part.chunk_first_row.assign(chunk_starts.begin(), chunk_starts.end());
+  part.chunk_first_place.push_back(0);
+  for (const uint64_t rows : chunk_rows)
+    part.chunk_first_place.push_back(part.chunk_first_place.back() + rows);
+  part.rows = part.chunk_first_place.back();
   if (options.kind != RowOrderKind::windows || part.rows == 0) return part;
 
   const uint64_t block_rows = options.block_rows;
   part.chunk_first_block.push_back(0);
-  part.chunk_first_row.push_back(first_row);
   for (const uint64_t rows : chunk_rows) {
     part.chunk_first_block.push_back(part.chunk_first_block.back() + ceil_div(rows, block_rows));
-    part.chunk_first_row.push_back(part.chunk_first_row.back() + rows);
   }
   part.blocks = part.chunk_first_block.back();
 
@@ -145,13 +161,11 @@ RowOrder::Part RowOrder::make_part(std::span<const uint64_t> chunk_rows, uint64_
 }
 
 uint64_t RowOrder::Part::row_at(uint64_t place) const {
-  switch (options.kind) {
-    case RowOrderKind::sequential: return first_row + place;
-    case RowOrderKind::exact:
-      return first_row + KeyedPermutation(rows, mixed_key({key, kOrderOfRows}))(place);
-    case RowOrderKind::windows: return windowed_row_at(place);
-  }
-  return 0;
+  if (options.kind == RowOrderKind::windows) return windowed_row_at(place);
+  if (options.kind == RowOrderKind::exact)
+    place = KeyedPermutation(rows, mixed_key({key, kOrderOfRows}))(place);
+  const size_t chunk = chunk_holding(chunk_first_place, place);
+  return chunk_first_row[chunk] + (place - chunk_first_place[chunk]);
 }
 
 // The rows in all slots before this one.
@@ -186,8 +200,7 @@ uint64_t RowOrder::Part::windowed_row_at(uint64_t place) const {
   }
 
   const uint64_t block = KeyedPermutation(blocks, mixed_key({key, kOrderOfBlocks}))(slot);
-  const auto chunk_end = std::upper_bound(chunk_first_block.begin(), chunk_first_block.end(), block);
-  const size_t chunk = static_cast<size_t>(chunk_end - chunk_first_block.begin()) - 1;
+  const size_t chunk = chunk_holding(chunk_first_block, block);
   return chunk_first_row[chunk] + (block - chunk_first_block[chunk]) * options.block_rows + (target - at);
 }
 
