@@ -35,8 +35,8 @@ struct RowOrderOptions {
   // being the shuffled rows of some of its blocks. So a rank needs only its share of the blocks if the number of
   // ranks divides `lanes`, and neighbours in the order come from different blocks.
   uint64_t block_rows = 64;
-  uint64_t window_blocks = 256;
-  uint64_t lanes = 32;
+  uint64_t window_blocks = 128;
+  uint64_t lanes = 16;
 
   bool operator==(const RowOrderOptions&) const = default;
 };

@@ -61,6 +61,10 @@ class RowReader {
   // The blocks of these rows will be wanted soon. Does nothing without threads.
   void expect(std::span<const uint64_t> rows);
 
+  // Around fork(): once this returns, no thread of the reader holds a lock that the child would find locked for ever.
+  void pause();
+  void go_on();
+
   struct Counters {
     uint64_t blocks_decoded = 0;
     uint64_t blocks_decoded_ahead = 0;  // By the threads.
@@ -90,11 +94,14 @@ class RowReader {
   mutable std::mutex mutex_;  // Guards everything below.
   std::condition_variable block_is_there_;
   std::condition_variable work_is_there_;
+  std::condition_variable all_rest_;
   std::unordered_map<uint64_t, Block> blocks_;
   std::list<uint64_t> by_use_;  // Most recent first.
   std::deque<uint64_t> expected_;
   uint64_t bytes_ = 0;
   Counters counters_;
+  size_t threads_at_work_ = 0;
+  bool is_paused_ = false;
   bool is_ending_ = false;
   std::vector<std::thread> threads_;
 };

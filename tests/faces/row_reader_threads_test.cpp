@@ -48,5 +48,20 @@ TEST_CASE("what is expected is decoded by the time it is asked for, and once") {
   CHECK(set->blocks_read == 100);
 }
 
+TEST_CASE("a paused reader decodes nothing ahead, and reads on demand all the same") {
+  const auto set = std::make_shared<test::RowsInMemory>(8000, 16, 8);
+  RowReader reader(set, {.threads = 2});
+  std::vector<uint64_t> rows;
+  for (uint64_t row = 0; row < 8000; ++row) rows.push_back(row);
+  reader.expect(rows);
+  reader.pause();
+  const uint64_t read_before = set->blocks_read;
+  RowBoundaries boundaries;
+  CHECK(reader.read<int32_t>(std::vector<uint64_t>{7999}, {}, boundaries).ok());
+  CHECK(set->blocks_read <= read_before + 1);
+  reader.go_on();
+  while (reader.counters().blocks_decoded < 1000) std::this_thread::yield();
+}
+
 }  // namespace
 }  // namespace lmemo

@@ -196,16 +196,30 @@ void RowReader::make_room() {
 void RowReader::decode_ahead() {
   std::unique_lock lock(mutex_);
   while (true) {
-    work_is_there_.wait(lock, [&] { return is_ending_ || !expected_.empty(); });
+    work_is_there_.wait(lock, [&] { return is_ending_ || (!is_paused_ && !expected_.empty()); });
     if (is_ending_) return;
     const uint64_t number = expected_.front();
     expected_.pop_front();
     const auto found = blocks_.find(number);
     if (found == blocks_.end() || !found->second.is_queued) continue;  // A reader was faster.
     found->second.is_queued = false;
+    ++threads_at_work_;
     // An error is told to the one who asks for the block.
     if (decode(number, lock).ok()) ++counters_.blocks_decoded_ahead;
+    if (--threads_at_work_ == 0) all_rest_.notify_all();
   }
+}
+
+void RowReader::pause() {
+  std::unique_lock lock(mutex_);
+  is_paused_ = true;
+  all_rest_.wait(lock, [&] { return threads_at_work_ == 0; });
+}
+
+void RowReader::go_on() {
+  const std::lock_guard lock(mutex_);
+  is_paused_ = false;
+  work_is_there_.notify_all();
 }
 
 }  // namespace lmemo
