@@ -5,25 +5,21 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("LMEMO_BUILD_DIR", ROOT / "build/dev"))
-
-
-def run(*words: object, **options: object) -> str:
-    ran = subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)  # type: ignore[call-overload]
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return str(ran.stdout)
+sys.path.insert(0, str(Path(__file__).parent))
+from build_tree import ROOT, locked_build, run  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     prefix = tmp_path_factory.mktemp("installed")
-    for component in ("development", "command"):
-        run("cmake", "--install", BUILD, "--prefix", prefix, "--component", component)
+    with locked_build() as build:
+        for component in ("development", "command"):
+            run("cmake", "--install", build, "--prefix", prefix, "--component", component)
     return prefix
 
 
