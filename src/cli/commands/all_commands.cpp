@@ -59,6 +59,7 @@ CommandSpec root_command(const CliEnvironment& environment) {
   add("Computed once", forward_commands());
   add("Tokenizer", tokenizer_commands());
   add("The store", show_commands());
+  add("The store", report_commands());
   add("The store", verify_commands());
   add("The store", space_commands());
   add("The store", explain_commands());

@@ -12,6 +12,7 @@ namespace lmemo::cli {
 CommandSpec root_command(const CliEnvironment& environment);
 
 std::vector<CommandSpec> show_commands();         // show
+std::vector<CommandSpec> report_commands();       // report
 std::vector<CommandSpec> verify_commands();       // verify, repair
 std::vector<CommandSpec> space_commands();        // prune, evict, compact, clear
 std::vector<CommandSpec> explain_commands();      // explain

@@ -1,0 +1,106 @@
+// lmemo report: what is stored, how well it served, and what needs attention, as one page.
+#include <string>
+
+#include "base/clock.h"
+#include "base/file_system.h"
+#include "base/units.h"
+#include "cli/command_context.h"
+#include "cli/commands/all_commands.h"
+#include "cli/report/gather_report.h"
+#include "cli/report/report_page.h"
+
+namespace lmemo::cli {
+namespace {
+
+void add_shares(JsonWriter& json, std::string_view name, const std::vector<ReportShare>& shares) {
+  json.begin_array(name);
+  for (const ReportShare& share : shares) {
+    json.begin_object();
+    json.member("name", share.name);
+    json.member("entries", share.entries);
+    json.member("bytes", share.bytes);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void report_json(CommandContext& context, const ReportData& report, const std::string& file) {
+  JsonWriter json = begin_json(context);
+  json.member("file", file);
+  json.member("store", report.store);
+  json.member("needs_attention", report.needs_attention);
+  json.member("sentence", report.sentence);
+  if (report.command.empty()) json.member_null("run");
+  else json.member("run", report.command);
+  json.member("entries", report.entries);
+  json.member("live_bytes", report.live_bytes);
+  json.member("disk_bytes", report.disk_bytes);
+  json.member("max_bytes", report.max_bytes);
+  add_shares(json, "kinds", report.kinds);
+  add_shares(json, "models", report.models);
+  add_shares(json, "tokenizers", report.tokenizers);
+  json.end_object();
+  context.console.out(json);
+}
+
+// Beside the old page and then in its place: a reader never sees half a page.
+Status write_page(const std::filesystem::path& file, const std::string& page) {
+  FileSystem& files = real_file_system();
+  const Path beside = file.string() + "." + std::to_string(system_clock().now_ns()) + ".part";
+  {
+    LMEMO_ASSIGN(const std::unique_ptr<WritableFile> out, files.create(beside));
+    const Bytes bytes = bytes_of(page);
+    LMEMO_TRY(out->append(std::span(&bytes, 1)));
+  }
+  const Status renamed = files.rename(beside, file);
+  if (!renamed.ok()) static_cast<void>(files.remove(beside));
+  return renamed;
+}
+
+int run_report(CommandContext& context) {
+  ReportData report;
+  report.version = context.environment.version;
+  report.made_at = format_time_utc(system_clock().now_ns());
+  report.store = context.settings.store().string();
+  const Watch watch = context.console.watch();
+
+  std::error_code ignored;
+  if (std::filesystem::exists(context.settings.store(), ignored)) {
+    Result<std::unique_ptr<Store>> store = open_existing_store(context, Access::look);
+    if (!store.ok()) return fail(context, store.error());
+    if (const Status status = gather_sizes(**store, report, watch); !status.ok()) return fail(context, status.error());
+  }
+  judge(report);
+
+  const std::filesystem::path file =
+      context.environment.working_directory / context.arguments.text("output").value_or("lmemo-report.html");
+  if (const Status written = write_page(file, report_page(report)); !written.ok()) return fail(context, written.error());
+  if (context.console.is_json) {
+    report_json(context, report, file.string());
+  } else if (context.console.is_quiet) {
+    context.console.out(file.string() + "\n");
+  } else {
+    context.console.out(report.sentence + (report.command.empty() ? "" : " " + report.command) + "\n" + file.string() + "\n");
+  }
+  return kExitFine;
+}
+
+}  // namespace
+
+std::vector<CommandSpec> report_commands() {
+  CommandSpec report;
+  report.name = "report";
+  report.summary = "write one page that shows what is stored and what needs attention";
+  report.details = "The page needs no network and no server: open it in a browser, keep it, send it. With --json its numbers are printed as well.";
+  report.options = {{.name = "output",
+                     .short_name = 'o',
+                     .type = ValueType::file,
+                     .value_name = "FILE",
+                     .help = "where the page is written",
+                     .default_text = "lmemo-report.html"}};
+  report.examples = {{"lmemo report -o report.html", "Then open report.html."}};
+  report.run = run_report;
+  return {report};
+}
+
+}  // namespace lmemo::cli

@@ -1,0 +1,111 @@
+#include "cli/report/gather_report.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/units.h"
+#include "cli/report/html_text.h"
+
+namespace lmemo::cli {
+namespace {
+
+constexpr size_t kMostShares = 12;
+constexpr double kNearlyFull = 0.95;
+
+struct Sum {
+  uint64_t entries = 0, bytes = 0;
+  void add(uint64_t more_bytes) {
+    ++entries;
+    bytes += more_bytes;
+  }
+};
+
+// Digests are long, and told apart by their beginning.
+std::string short_name(const FieldValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value.variant())) return shortened(*text, 64);
+  return shortened(value.describe(), 20);
+}
+
+std::vector<ReportShare> largest_first(const std::map<std::string, Sum>& sums) {
+  std::vector<ReportShare> shares;
+  for (const auto& [name, sum] : sums)
+    shares.push_back({name, name + " · " + format_count(sum.entries) + " entries · " + format_count(sum.bytes) + " bytes", sum.entries, sum.bytes});
+  std::sort(shares.begin(), shares.end(), [](const auto& a, const auto& b) { return a.bytes != b.bytes ? a.bytes > b.bytes : a.name < b.name; });
+  if (shares.size() <= kMostShares) return shares;
+  ReportShare others{"others", "", 0, 0};
+  for (size_t i = kMostShares - 1; i < shares.size(); ++i) {
+    others.entries += shares[i].entries;
+    others.bytes += shares[i].bytes;
+  }
+  others.detail = format_count(shares.size() - kMostShares + 1) + " others · " + format_count(others.entries) + " entries";
+  shares.resize(kMostShares - 1);
+  shares.push_back(others);
+  return shares;
+}
+
+uint64_t chunks_in(const ReportData& report, uint64_t ReportChunks::*count) {
+  uint64_t sum = 0;
+  for (const ReportChunks& chunks : report.chunk_sets) sum += chunks.*count;
+  return sum;
+}
+
+// The directory of the first set that has any.
+std::string where(const ReportData& report, uint64_t ReportChunks::*count) {
+  for (const ReportChunks& chunks : report.chunk_sets)
+    if (chunks.*count) return chunks.directory;
+  return "";
+}
+
+}  // namespace
+
+Status gather_sizes(Store& store, ReportData& report, const Watch& watch) {
+  const StoreStats stats = store.stats();
+  report.has_store = true;
+  report.entries = stats.entries;
+  report.live_bytes = stats.live_bytes;
+  report.disk_bytes = stats.disk_bytes;
+  report.max_bytes = stats.max_bytes;
+  std::map<std::string, Sum> kinds, models, tokenizers;
+  for (const auto& [name, kind] : stats.kinds) kinds[name] = {kind.entries, kind.stored_bytes};
+
+  bool was_stopped = false;
+  LMEMO_TRY(store.scan({}, [&](const EntryInfo& info) {
+    const Result<Key> key = info.key();
+    if (key.ok())
+      for (const Field& field : key->fields()) {
+        if (field.name == "model") models[short_name(field.value)].add(info.stored_bytes);
+        if (field.name == "tokenizer") tokenizers[short_name(field.value)].add(info.stored_bytes);
+      }
+    was_stopped = watch.stopped();
+    return !was_stopped;
+  }));
+  if (was_stopped) return Error{ErrorCode::interrupted, "while reading the store"};
+  report.kinds = largest_first(kinds);
+  report.models = largest_first(models);
+  report.tokenizers = largest_first(tokenizers);
+  return {};
+}
+
+void judge(ReportData& report) {
+  const auto attention = [&](std::string sentence, std::string command) {
+    report.needs_attention = true;
+    report.sentence = std::move(sentence);
+    report.command = std::move(command);
+  };
+  if (const uint64_t damaged = chunks_in(report, &ReportChunks::damaged))
+    return attention(format_count(damaged) + (damaged == 1 ? " chunk is damaged" : " chunks are damaged") + "; rebuild it from the sources:",
+                     "lmemo chunks repair " + where(report, &ReportChunks::damaged));
+  if (const uint64_t stale = chunks_in(report, &ReportChunks::stale))
+    return attention(format_count(stale) + (stale == 1 ? " chunk is" : " chunks are") + " older than the sources:",
+                     "lmemo chunks repair " + where(report, &ReportChunks::stale));
+  if (const uint64_t missing = chunks_in(report, &ReportChunks::missing))
+    return attention(format_count(missing) + (missing == 1 ? " chunk is missing:" : " chunks are missing:"),
+                     "lmemo chunks fill " + where(report, &ReportChunks::missing));
+  if (report.max_bytes && static_cast<double>(report.disk_bytes) > kNearlyFull * static_cast<double>(report.max_bytes))
+    return attention("The store is full: the least recently used entries make room for new ones. Raise max_bytes, or drop what is old:",
+                     "lmemo prune --older-than 30d");
+  report.needs_attention = false;
+  report.sentence = report.has_store ? "Nothing needs attention." : "Nothing is stored yet.";
+}
+
+}  // namespace lmemo::cli

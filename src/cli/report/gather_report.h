@@ -1,0 +1,17 @@
+// Fills a report from what is there. Everything is read once and aggregated on the way.
+#pragma once
+
+#include <filesystem>
+
+#include "cli/report/report_data.h"
+#include "lmemo/progress.h"
+#include "lmemo/store.h"
+
+namespace lmemo::cli {
+
+// Sizes by kind, model and tokenizer.
+Status gather_sizes(Store& store, ReportData& report, const Watch& watch);
+// The sentence on top: the first thing that needs attention, or that nothing does.
+void judge(ReportData& report);
+
+}  // namespace lmemo::cli

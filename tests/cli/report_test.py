@@ -1,0 +1,152 @@
+"""The report in a real browser: it shows what is there, with the numbers of --json, and needs nothing but itself."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import lmemo as package
+import pytest
+from PIL import Image
+from playwright.sync_api import Page, sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parent))
+from lmemo_process import Lmemo, programs  # noqa: E402
+
+NASTY = "llama<script>document.title='taken'</script>&\"'\x01 é"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    program = shutil.which("chromium")
+    assert program, "chromium is not installed: ./dev test does so"
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@dataclass
+class Opened:
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def value(self, name: str) -> int:
+        return int(self.page.locator(f"#{name}").get_attribute("data-value") or "")
+
+
+def opened(browser: Any, file: Path, scheme: str = "light") -> Opened:
+    page = browser.new_page(color_scheme=scheme, viewport={"width": 1100, "height": 1400})
+    seen = Opened(page)
+    page.on("console", lambda message: seen.complaints.append(message.text))
+    page.on("pageerror", lambda error: seen.complaints.append(str(error)))
+    page.on("request", lambda request: seen.requests.append(request.url))
+    page.goto(file.as_uri())
+    return seen
+
+
+def colours(page: Page) -> dict[tuple[int, ...], int]:
+    image = Image.open(io.BytesIO(page.screenshot(full_page=True))).convert("RGB")
+    return {colour: count for count, colour in image.getcolors(1 << 24)}
+
+
+def reported(lmemo: Lmemo, *words: str) -> tuple[Path, dict[str, Any]]:
+    ran = lmemo.run("report", "--json", "-o", "page.html", *words)
+    assert ran.returncode == 0, ran.stderr
+    said = json.loads(ran.stdout)
+    assert said["file"] == str(lmemo.directory / "page.html")
+    return lmemo.directory / "page.html", said
+
+
+@pytest.fixture
+def lmemo(tmp_path: Path) -> Lmemo:
+    lmemo = Lmemo(programs()[0], tmp_path)
+    lmemo.environment["LMEMO_STORE"] = str(tmp_path / "store")
+    return lmemo
+
+
+def fill(lmemo: Lmemo) -> None:
+    with package.Store(lmemo.directory / "store") as store:
+        for model in ("gpt2", NASTY):
+            for number in range(40):
+                store.put(package.Key.of("forward", model=model, prompt=f"{number}"), bytes(100 * number))
+        for number in range(60):
+            store.put(package.Key.of("tokens", tokenizer=bytes([number % 20]) * 32, section=f"{number}"), bytes(3000))
+
+
+def test_the_page_shows_the_numbers_of_the_json(lmemo: Lmemo, browser: Any) -> None:
+    fill(lmemo)
+    file, said = reported(lmemo)
+    seen = opened(browser, file)
+    assert seen.value("entries") == said["entries"] == 140
+    assert seen.value("live-bytes") == said["live_bytes"]
+    assert seen.value("disk-bytes") == said["disk_bytes"]
+    assert seen.value("max-bytes") == said["max_bytes"]
+    assert seen.page.locator("#verdict").inner_text() == said["sentence"] == "Nothing needs attention."
+    tables = seen.page.locator("table.bars")
+    captions = [tables.nth(i).locator("caption").inner_text() for i in range(tables.count())]
+    assert captions[:3] == ["By kind", "By model", "By tokenizer"]
+    for table, shares in enumerate((said["kinds"], said["models"], said["tokenizers"])):
+        rows = tables.nth(table).locator("tbody tr")
+        assert rows.count() == len(shares)
+        bars = [rows.nth(i).locator(".bar").bounding_box()["width"] for i in range(rows.count())]
+        assert max(bars) > 100, "the bars are to be seen"
+        longest = bars[0] if shares[0]["name"] != "others" else max(bars)
+        for bar, share in zip(bars, shares):
+            assert bar == pytest.approx(max(2, longest * share["bytes"] / shares[0]["bytes"]), rel=0.02, abs=1)
+    # Twenty tokenizers become eleven and one row for the others; nothing is left out of the sum.
+    assert len(said["tokenizers"]) == 12
+    assert sum(share["entries"] for share in said["tokenizers"]) == 60
+
+
+def test_the_page_needs_nothing_else_and_nothing_in_it_runs(lmemo: Lmemo, browser: Any) -> None:
+    fill(lmemo)
+    file, _ = reported(lmemo)
+    seen = opened(browser, file)
+    assert seen.complaints == []
+    assert [url for url in seen.requests if not url.startswith("data:")] == [file.as_uri()]
+    assert seen.page.title() == "lmemo report"
+    assert NASTY.replace("\x01", "") in seen.page.locator("#sizes").inner_text()
+
+
+def test_it_is_not_empty_and_has_a_dark_side(lmemo: Lmemo, browser: Any) -> None:
+    fill(lmemo)
+    file, _ = reported(lmemo)
+    light, dark = (colours(opened(browser, file, scheme).page) for scheme in ("light", "dark"))
+    for seen in (light, dark):
+        assert len(seen) > 20, "text and bars have many colours"
+        assert max(seen.values()) < 0.97 * sum(seen.values()), "more than a background"
+    brightness = [sum(sum(colour) * count for colour, count in seen.items()) / sum(seen.values()) for seen in (light, dark)]
+    assert brightness[0] > 600 > 200 > brightness[1]
+
+
+def test_every_picture_has_a_text_and_every_section_a_name(lmemo: Lmemo, browser: Any) -> None:
+    fill(lmemo)
+    page = opened(browser, reported(lmemo)[0]).page
+    pictures = page.locator("svg")
+    assert all(pictures.nth(i).get_attribute("aria-label") for i in range(pictures.count()))
+    sections = page.locator("section")
+    names = [sections.nth(i).get_attribute("aria-labelledby") for i in range(sections.count())]
+    assert len(set(names)) == len(names) >= 4
+    assert all(page.locator(f"#{name}").inner_text() for name in names)
+
+
+def test_without_a_store_there_is_a_page_that_says_so_and_still_no_store(lmemo: Lmemo, browser: Any) -> None:
+    file, said = reported(lmemo)
+    assert said["entries"] == 0
+    assert opened(browser, file).page.locator("#verdict").inner_text() == "Nothing is stored yet."
+    assert not (lmemo.directory / "store").exists()
+
+
+def test_a_page_that_cannot_be_written_is_an_error_and_leaves_nothing(lmemo: Lmemo) -> None:
+    ran = lmemo.run("report", "-o", "no/such/folder/page.html")
+    assert ran.returncode == 1
+    assert "no/such/folder" in ran.stderr
+    assert sorted(path.name for path in lmemo.directory.iterdir()) == []
