@@ -71,6 +71,33 @@ struct ScanFilter {
   std::vector<Field> fields;  // Entries must have all of these.
 };
 
+// Learns of all entries of a kind, and then of those that came since; see Store::follow().
+class Follower {
+ public:
+  struct Seen {
+    uint64_t stored_bytes = 0;
+    int64_t written_ns = 0;
+    // As they are encoded in the key (docs/format.md), in its order; valid during the call. Nobody hashed them: they are what the
+    // index says.
+    std::span<const std::string_view> fields;
+  };
+  virtual ~Follower() = default;
+  // Something was taken away: everything is shown again.
+  virtual void start_over() = 0;
+  // An entry may be shown more than once. Must not call back into the store.
+  virtual void see(const Seen& entry) = 0;
+};
+
+// Where a follower stands. A fresh one stands before everything.
+struct FollowPosition {
+  uint64_t changes = 0, removals = 0;
+  struct Segment {
+    uint64_t entries = 0;
+    bool was_pending = false;
+  };
+  std::map<uint64_t, Segment> segments;  // What it saw of each, by nonce.
+};
+
 // Return false to stop.
 using ScanVisitor = std::function<bool(const EntryInfo&)>;
 
@@ -208,6 +235,11 @@ class Store {
 
   // In no particular order; entries put meanwhile may or may not be seen.
   virtual Status scan(const ScanFilter& filter, const ScanVisitor& visit) = 0;
+  // For whoever keeps a view of all keys of a kind: shows what came since `position`, from the index alone. True if there
+  // was anything; nanoseconds if not.
+  virtual Result<bool> follow(const std::string& kind, FollowPosition& position, Follower& follower) = 0;
+  // Notices now what others published, however lately the directory was looked at.
+  virtual void refresh() = 0;
   virtual Result<Explanation> explain(const Key& key) = 0;
   virtual StoreStats stats() = 0;
 
@@ -219,6 +251,9 @@ class Store {
   // Makes room by policy: least recently used first, until the store takes at most this much. What this Store object
   // put or found stays (a memory store has nothing else: there it goes).
   virtual Result<RemovalReport> evict(uint64_t target_bytes, const Watch& watch = {}) = 0;
+  // The same among the entries of one kind, until they take at most this much. What this Store object put or found goes
+  // last, but it goes.
+  virtual Result<RemovalReport> evict_kind(const std::string& kind, uint64_t target_bytes, const Watch& watch = {}) = 0;
   // Rewrites what is alive and gives the rest back to the disk, while others read and write.
   virtual Result<RemovalReport> compact(const Watch& watch = {}) = 0;
   virtual Result<RemovalReport> clear(const std::string& kind = {}) = 0;

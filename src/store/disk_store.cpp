@@ -233,6 +233,8 @@ void DiskStore::note_damage(Segment& segment, uint32_t ordinal) {
   if (!segment.set_mark(ordinal, Segment::kDamaged)) return;
   directory_.take_back_ready(segment, ordinal);
   damaged_records_.fetch_add(1, std::memory_order_relaxed);
+  removals_.fetch_add(1, std::memory_order_relaxed);
+  changes_.fetch_add(1, std::memory_order_release);
   const uint64_t offset = segment.entry(ordinal).offset;
   notify(ErrorCode::corruption, "damage in " + segment.name(),
          "segment " + segment.name() + ", record at byte " + std::to_string(offset) + ": " +
@@ -305,6 +307,7 @@ Status DiskStore::append_locked(std::span<const NewRecord> records) {
   for (uint32_t ordinal = first; ordinal < end; ++ordinal)
     writing_.segment->set_mark(ordinal, Segment::kTouched);
   directory_.add_entries(writing_.segment, first, end);
+  changes_.fetch_add(1, std::memory_order_release);
   last_failure_.reset();
   return {};
 }

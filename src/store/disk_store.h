@@ -52,6 +52,8 @@ class DiskStore final : public Store {
   Result<RemovalReport> erase_matching(const ScanFilter& filter, const Watch& watch) override;
 
   Status scan(const ScanFilter& filter, const ScanVisitor& visit) override;
+  Result<bool> follow(const std::string& kind, FollowPosition& position, Follower& follower) override;
+  void refresh() override;
   Result<Explanation> explain(const Key& key) override;
   StoreStats stats() override;
 
@@ -59,6 +61,7 @@ class DiskStore final : public Store {
   Result<RepairReport> repair(const Watch& watch) override;
   Result<RemovalReport> prune(double older_than_seconds, const std::string& kind, const Watch& watch) override;
   Result<RemovalReport> evict(uint64_t target_bytes, const Watch& watch) override;
+  Result<RemovalReport> evict_kind(const std::string& kind, uint64_t target_bytes, const Watch& watch) override;
   Result<RemovalReport> compact(const Watch& watch) override;
   Result<RemovalReport> clear(const std::string& kind) override;
 
@@ -142,7 +145,7 @@ class DiskStore final : public Store {
   Plan keep_all_locked(const SegmentPtr& segment);
   Result<Rewritten> rewrite(std::vector<Plan> plans, const Watch& watch);
   Result<RemovalReport> remove_where(const MayGo& may_go, const Watch& watch);
-  Result<RemovalReport> evict_kind(const std::string& kind, uint64_t target_bytes, const Watch& watch);
+  Result<RemovalReport> evict_until(const std::string& kind, uint64_t target_bytes, bool spares_this_run, const Watch& watch);
   Status drop_the_dead(const Watch& watch);
   Status forget_erasures(int64_t before_ns, const Watch& watch);
   Status make_room(uint64_t for_bytes);
@@ -167,6 +170,8 @@ class DiskStore final : public Store {
   Directory directory_;  // find() by anyone; changes under mutex_.
   std::atomic<int64_t> last_look_ns_{0};
   std::atomic<uint64_t> run_bytes_{0};  // Put or found by this run: protected.
+  // For follow(): any change, and those that take something away.
+  std::atomic<uint64_t> changes_{1}, removals_{1};
   std::atomic<bool> directory_needs_sync_{false};  // A name is in place, but its sync failed.
   std::atomic<bool> root_needs_sync_{true};        // The name "segments" may not be synced yet.
   StripedCounter misses_;

@@ -164,12 +164,18 @@ bool DiskStore::refresh_if_due() {
   return refresh_locked(false);
 }
 
+void DiskStore::refresh() {
+  const Lock lock(mutex_);
+  refresh_locked(false);
+}
+
 bool DiskStore::load_locked(const std::vector<std::string>& names) {
   bool is_complete = true;
   std::vector<SegmentPtr> segments;
   for (const std::string& name : names) is_complete &= open_locked(name, segments);
   directory_.add(segments);
   for (const SegmentPtr& segment : segments) published_.emplace(segment->name(), segment);
+  if (!segments.empty()) changes_.fetch_add(1, std::memory_order_release);
   return is_complete;
 }
 
@@ -247,6 +253,8 @@ void DiskStore::forget_locked(const std::string& name) {
   const SegmentPtr segment = known->second;
   leave_locked(segment);
   published_.erase(known);
+  removals_.fetch_add(1, std::memory_order_relaxed);
+  changes_.fetch_add(1, std::memory_order_release);
 }
 
 void DiskStore::leave_locked(const SegmentPtr& segment) {

@@ -72,6 +72,53 @@ Status DiskStore::scan(const ScanFilter& filter, const ScanVisitor& visit) {
   return {};
 }
 
+Result<bool> DiskStore::follow(const std::string& kind, FollowPosition& position, Follower& follower) {
+  refresh_if_due();
+  if (position.changes == changes_.load(std::memory_order_acquire)) return false;
+  const Lock lock(mutex_);
+  const auto first_unseen = [&](const Segment& segment) -> uint64_t {
+    const auto seen = position.segments.find(segment.nonce());
+    if (seen == position.segments.end()) return 0;
+    // Once published, a batch is sorted: whoever saw a part of it cannot tell which.
+    const bool was_sorted = seen->second.was_pending && segment.state() != SegmentState::pending;
+    return was_sorted ? 0 : std::min<uint64_t>(seen->second.entries, segment.entries().size());
+  };
+  const auto has_new_erasure = [&](const SegmentPtr& segment) {
+    const std::span<const IndexEntry> unseen = segment->entries().subspan(first_unseen(*segment));
+    return std::any_of(unseen.begin(), unseen.end(), [](const IndexEntry& entry) { return entry.kind == kErasureKind; });
+  };
+  const std::vector<SegmentPtr>& segments = directory_.segments();
+  // A batch with an erasure that was seen is looked at once more when it is published: harmless, and rare.
+  if (position.changes == 0 || position.removals != removals_.load(std::memory_order_relaxed) ||
+      std::any_of(segments.begin(), segments.end(), has_new_erasure)) {
+    position = {};
+    follower.start_over();
+  }
+  std::string encoding;
+  std::vector<std::string_view> fields;
+  for (const SegmentPtr& segment : segments) {
+    const uint64_t first = first_unseen(*segment), end = segment->entries().size();
+    position.segments[segment->nonce()] = {end, segment->state() == SegmentState::pending};
+    const auto number = std::find(segment->kinds().begin(), segment->kinds().end(), kind) - segment->kinds().begin();
+    for (auto ordinal = static_cast<uint32_t>(first); ordinal < end; ++ordinal) {
+      const IndexEntry& entry = segment->entry(ordinal);
+      if (entry.kind != number || !is_alive(*segment, ordinal) || segment->has_mark(ordinal, Segment::kDamaged)) continue;
+      if (segment->fields()) {
+        segment->fields()->fields_of(ordinal, fields);
+      } else {
+        Result<std::string> made = segment->encoding_of(ordinal);
+        if (!made.ok()) continue;
+        encoding = std::move(*made);
+        if (!split_encoding(encoding, fields)) continue;
+      }
+      follower.see({stored_bytes(entry), entry.written_ns, fields});
+    }
+  }
+  position.changes = changes_.load(std::memory_order_relaxed);
+  position.removals = removals_.load(std::memory_order_relaxed);
+  return true;
+}
+
 Result<RemovalReport> DiskStore::erase_matching(const ScanFilter& filter, const Watch& watch) {
   FieldFilter wanted(filter);
   return remove_where(

@@ -398,11 +398,18 @@ Status DiskStore::forget_erasures(int64_t before_ns, const Watch& watch) {
 Result<RemovalReport> DiskStore::evict(uint64_t target_bytes, const Watch& watch) {
   if (options_.read_only) return read_only_error();
   LMEMO_TRY(flush());
-  return evict_kind({}, target_bytes, watch);
+  return evict_until({}, target_bytes, true, watch);
+}
+
+Result<RemovalReport> DiskStore::evict_kind(const std::string& kind, uint64_t target_bytes, const Watch& watch) {
+  if (options_.read_only) return read_only_error();
+  LMEMO_TRY(flush());
+  return evict_until(kind, target_bytes, false, watch);
 }
 
 // Without a kind: until the segments take at most target_bytes on disk. With one: until its living entries do.
-Result<RemovalReport> DiskStore::evict_kind(const std::string& kind, uint64_t target_bytes, const Watch& watch) {
+Result<RemovalReport> DiskStore::evict_until(const std::string& kind, uint64_t target_bytes, bool spares_this_run,
+                                             const Watch& watch) {
   const Lock maintaining(*maintenance_mutex_);
   LMEMO_ASSIGN(const std::unique_ptr<FileLock> file_lock, begin_maintenance());
   RemovalReport report;
@@ -429,7 +436,7 @@ Result<RemovalReport> DiskStore::evict_kind(const std::string& kind, uint64_t ta
       const std::string_view its_kind = segment.kind_name(entry.kind);
       if (is_reserved_kind(its_kind) || (!kind.empty() && its_kind != kind)) continue;
       if (!kind.empty()) used += stored_bytes(entry);
-      if (segment.has_mark(ordinal, Segment::kTouched)) continue;
+      if (spares_this_run && segment.has_mark(ordinal, Segment::kTouched)) continue;
       candidates.push_back({plans[p].access[ordinal], p, ordinal, entry.written_ns});
     }
   }
@@ -475,7 +482,14 @@ Result<RemovalReport> DiskStore::evict_kind(const std::string& kind, uint64_t ta
     report.stored_bytes += plan.dropped_bytes;
   }
   plans.resize(needed);
+  // What goes although this run has touched it no longer counts for the run.
+  uint64_t unprotected = 0;
+  for (const Plan& plan : plans)
+    for (uint32_t ordinal = 0; ordinal < plan.fates.size(); ++ordinal)
+      if (plan.fates[ordinal] != Fate::keep && plan.segment->has_mark(ordinal, Segment::kTouched))
+        unprotected += stored_bytes(plan.segment->entry(ordinal));
   LMEMO_TRY(rewrite(std::move(plans), watch));
+  run_bytes_.fetch_sub(std::min(unprotected, run_bytes_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
   evicted_.fetch_add(report.entries, std::memory_order_relaxed);
   evicted_bytes_.fetch_add(report.stored_bytes, std::memory_order_relaxed);
   const Lock lock(mutex_);
@@ -495,7 +509,7 @@ Status DiskStore::make_room(uint64_t for_bytes) {
     }
     // A little more than needed, so that not every batch has to make room.
     const uint64_t target = limit - limit / 8;
-    if (limit > 0 && used + pending > limit) LMEMO_TRY(evict_kind(kind, target > pending ? target - pending : 0, {}));
+    if (limit > 0 && used + pending > limit) LMEMO_TRY(evict_until(kind, target > pending ? target - pending : 0, true, {}));
   }
   if (options_.max_bytes == 0) return {};
   uint64_t used = 0;
@@ -507,7 +521,7 @@ Status DiskStore::make_room(uint64_t for_bytes) {
   const uint64_t limit = limit_for_segments();
   if (used + for_bytes <= limit) return {};
   const uint64_t spare = for_bytes + options_.max_bytes / 16;
-  LMEMO_TRY(evict_kind({}, limit > spare ? limit - spare : 0, {}));
+  LMEMO_TRY(evict_until({}, limit > spare ? limit - spare : 0, true, {}));
   return {};
 }
 

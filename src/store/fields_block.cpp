@@ -26,6 +26,15 @@ bool split_encoding(std::string_view encoding, std::vector<std::string_view>& fi
   return position == encoding.size();
 }
 
+std::optional<EncodedField> parts_of_field(std::string_view encoded_field) {
+  constexpr size_t kTypeAndLength = 1 + sizeof(uint32_t);
+  if (encoded_field.empty()) return std::nullopt;
+  const size_t name_end = 1 + static_cast<uint8_t>(encoded_field[0]);
+  if (encoded_field.size() < name_end + kTypeAndLength) return std::nullopt;
+  return EncodedField{encoded_field.substr(1, name_end - 1), static_cast<uint8_t>(encoded_field[name_end]),
+                      encoded_field.substr(name_end + kTypeAndLength)};
+}
+
 std::string encode_field(const Field& field) {
   const Result<Key> key = Key::of("x", {field});
   if (!key.ok()) return {};
@@ -110,6 +119,12 @@ std::string FieldsBlock::encoding_of(uint64_t ordinal, std::string_view kind) co
   // No key is longer; a made-up block could name one long field a million times.
   for (uint32_t i = first; i < end && encoding.size() <= UINT16_MAX; ++i) encoding += field(at(references_ + i));
   return encoding;
+}
+
+void FieldsBlock::fields_of(uint64_t ordinal, std::vector<std::string_view>& fields) const {
+  fields.clear();
+  const uint32_t first = at(rows_ + ordinal), end = at(rows_ + ordinal + 1);
+  for (uint32_t i = first; i < end && fields.size() < kMaxFields; ++i) fields.push_back(field(at(references_ + i)));
 }
 
 std::optional<uint32_t> FieldsBlock::number_of(std::string_view encoded_field) const {

@@ -18,6 +18,13 @@ namespace lmemo {
 
 // Splits a sound key encoding into its encoded fields. False if it is not one.
 bool split_encoding(std::string_view encoding, std::vector<std::string_view>& fields);
+// The parts of an encoded field; nullopt if it is none. `type` as in docs/format.md, "Keys".
+struct EncodedField {
+  std::string_view name;
+  uint8_t type = 0;
+  std::string_view value;
+};
+std::optional<EncodedField> parts_of_field(std::string_view encoded_field);
 // The encoding of one field, as it stands in a key.
 std::string encode_field(const Field& field);
 
@@ -30,6 +37,8 @@ class FieldsBlock {
   static std::optional<FieldsBlock> parse(Bytes block, uint64_t entry_count);
 
   std::string encoding_of(uint64_t ordinal, std::string_view kind) const;
+  // At most kMaxFields of them: views into the block.
+  void fields_of(uint64_t ordinal, std::vector<std::string_view>& fields) const;
   // The number of the distinct field with these bytes.
   std::optional<uint32_t> number_of(std::string_view encoded_field) const;
   bool has(uint64_t ordinal, uint32_t number) const;

@@ -8,6 +8,7 @@
 #include "store/access_times.h"
 #include "store/byte_lru.h"
 #include "store/explanation.h"
+#include "store/fields_block.h"
 #include "store/format.h"
 
 namespace lmemo {
@@ -69,6 +70,7 @@ class MemoryStore final : public Store {
                                             std::to_string(entries_.max_bytes()) + " bytes"};
     }
     ++totals_.puts;
+    ++changes_;
     KindCounters& counters = totals_.counters[std::string(key.kind())];
     ++counters.puts;
     counters.put_bytes += value.size();
@@ -86,6 +88,7 @@ class MemoryStore final : public Store {
     const Lock lock(mutex_);
     const bool was_there = entries_.erase(digest);
     totals_.erased += was_there;
+    ++changes_;
     return was_there;
   }
 
@@ -113,6 +116,21 @@ class MemoryStore final : public Store {
     }
     return {};
   }
+
+  Result<bool> follow(const std::string& kind, FollowPosition& position, Follower& follower) override {
+    const Lock lock(mutex_);
+    if (position.changes == changes_) return false;
+    position.changes = changes_;
+    follower.start_over();
+    std::vector<std::string_view> fields;
+    for (const auto& item : entries_.items()) {
+      if (item.value.key.kind() != kind || !split_encoding(text_of(item.value.key.encoding()), fields)) continue;
+      follower.see({item.byte_count, item.value.written_ns, fields});
+    }
+    return true;
+  }
+
+  void refresh() override {}
 
   Result<Explanation> explain(const Key& key) override {
     Explanation explanation;
@@ -180,9 +198,20 @@ class MemoryStore final : public Store {
     const size_t count = entries_.size();
     const uint64_t bytes = entries_.byte_count();
     entries_.shrink_to(target_bytes);
+    ++changes_;
     report.entries = count - entries_.size();
     report.stored_bytes = bytes - entries_.byte_count();
     return report;
+  }
+
+  Result<RemovalReport> evict_kind(const std::string& kind, uint64_t target_bytes, const Watch&) override {
+    uint64_t used = 0;
+    // Most recent first: what fits stays.
+    return remove_where([&](const Entry& entry) {
+      if (entry.key.kind() != kind) return false;
+      used += stored_bytes_of(entry);
+      return used > target_bytes;
+    });
   }
 
   Result<RemovalReport> compact(const Watch&) override { return RemovalReport{}; }
@@ -206,6 +235,7 @@ class MemoryStore final : public Store {
     }
     report.entries = going.size();
     for (const Digest& digest : going) entries_.erase(digest);
+    ++changes_;
     return report;
   }
 
@@ -218,6 +248,7 @@ class MemoryStore final : public Store {
   std::mutex mutex_;  // Guards everything below.
   StoreStats totals_;
   int64_t last_stamp_ns_ = 0;
+  uint64_t changes_ = 1;
   ByteLru<Digest, Entry> entries_;
 };
 
