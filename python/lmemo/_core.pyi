@@ -5,6 +5,7 @@ from contextvars import ContextVar
 import datetime
 import os
 import pathlib
+import typing
 from typing import Any, ClassVar, Literal, TypeVar
 
 from lmemo._types import BytesLike, FieldInput, FieldValue, Texts
@@ -1139,6 +1140,87 @@ class Instrumentation:
 
     def put(self, op: str, view_id: str, prompt: Any, top_k: Any, value: Any) -> None:
         """Keeps a result that was computed elsewhere. Counts no lookup."""
+
+class ActivationKeys:
+    """The keys of one model's activations."""
+
+    def __init__(self, fields: Mapping[str, FieldValue]) -> None: ...
+
+    def key(self, prompt: str, part: str, layer: int | None = None, pooling: str = '', stored: str | None = None) -> Key:
+        """The key of one entry, for Store.explain and the like."""
+
+    @property
+    def encoding(self) -> bytes:
+        """The model's fields as they stand in a key."""
+
+class FoundTensors:
+    """
+    Tensors that were found, where they lie. They stay valid while this object lives.
+    """
+
+    def __len__(self) -> int: ...
+
+    def dtype(self, number: int = 0) -> str:
+        """The stored dtype, as torch calls it."""
+
+    def shape(self, number: int = 0) -> tuple[int, ...]: ...
+
+    def is_compressed(self, number: int = 0) -> bool: ...
+
+    def hit(self, number: int = 0) -> Hit:
+        """The record that holds it: a read-only buffer."""
+
+    def offset(self, number: int = 0) -> int:
+        """Where its elements begin in the record."""
+
+    def copy_to(self, number: int, address: int, dtype: str, row_bytes: int = 0, row_stride: int = 0) -> None: ...
+
+    def copy_layers_to(self, address: int, dtype: str, row_stride: int) -> None: ...
+
+class NativeActivations:
+    """Tensors in and out of a store."""
+
+    def __init__(self, store: StoreBase) -> None: ...
+
+    def use_torch(self, empty: object, types: dict) -> None: ...
+
+    def put_rows(self, keys: ActivationKeys, prompt: object, part: str, pooling: str, layers: Sequence[int], columns: Sequence[int], stored: str, compress: bool, source: str, address: int, rows: int, dim: int, row_stride: int) -> str | None: ...
+
+    def put_tensors(self, keys: ActivationKeys, prompt: object, part: str, stored: str | None, compress: bool, tensors: Sequence[tuple[str, Sequence[int], int]]) -> str | None: ...
+
+    def find_layers(self, keys: ActivationKeys, prompt: object, part: str, pooling: str, layers: Sequence[int], order: Sequence[str]) -> FoundTensors | None: ...
+
+    def find_record(self, keys: ActivationKeys, prompt: object, part: str, order: Sequence[str]) -> FoundTensors | None: ...
+
+    def missing_layers(self, keys: ActivationKeys, prompt: object, part: str, pooling: str, layers: Sequence[int], order: Sequence[str]) -> list[int]: ...
+
+    def load_layer(self, keys: ActivationKeys, prompt: object, part: str, pooling: str, layer: int, order: Sequence[str]) -> object: ...
+
+    def models(self) -> list[dict[str, Any]]: ...
+
+    def discover(self, keys: ActivationKeys, prompt: object) -> object: ...
+
+    def refresh(self) -> None: ...
+
+    def stored_bytes(self) -> int: ...
+
+    def evict(self, target_bytes: int) -> tuple[int, int]: ...
+
+class ClaimFile:
+    """
+    Who works on what, between processes; a dead owner never blocks anybody.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None: ...
+
+    def try_claim(self, number: int) -> bool: ...
+
+    def release(self, number: int) -> None: ...
+
+def convert_floats(from_dtype: str, source: int, to_dtype: str, target: int, count: int) -> None:
+    """
+    Converts so many floats between float32, float16 and bfloat16, from one address to another.
+    """
 
 def run_command_line(arguments: Iterable[str], package: str | os.PathLike[str], oracle: Callable[[pathlib.Path], tuple[str, list[str], Callable[[list[str]], list[list[int]]]]] | None = None) -> int:
     """

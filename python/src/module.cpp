@@ -22,5 +22,6 @@ NB_MODULE(_core, m) {
   init_stores(m);
   init_tokenizers(m);
   init_forward(m);
+  init_activations(m);
   init_command_line(m);
 }

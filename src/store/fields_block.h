@@ -25,6 +25,8 @@ struct EncodedField {
   std::string_view value;
 };
 std::optional<EncodedField> parts_of_field(std::string_view encoded_field);
+// The digest of a key with this encoding, for whoever makes sound encodings by himself (src/store/key.cpp).
+Digest digest_of_key(std::string_view encoding);
 // The encoding of one field, as it stands in a key.
 std::string encode_field(const Field& field);
 

@@ -10,9 +10,18 @@
 #include "base/sha256.h"
 
 namespace lmemo {
+
+Digest digest_of_key(std::string_view encoding) {
+  constexpr std::string_view kPrefix = "lmemo key 1\n";
+  std::string input;
+  input.reserve(kPrefix.size() + encoding.size());
+  input += kPrefix;
+  input += encoding;
+  return sha256(bytes_of(input));
+}
+
 namespace {
 
-constexpr std::string_view kDigestPrefix = "lmemo key 1\n";
 constexpr uint64_t kCanonicalNan = 0x7ff8000000000000;
 
 enum class Type : uint8_t { none, boolean, integer, real, text, blob, long_text, long_blob };
@@ -160,12 +169,6 @@ Result<Decoded> decode(std::string_view encoding) {
   return decoded;
 }
 
-Digest digest_of_encoding(std::string_view encoding) {
-  std::string input(kDigestPrefix);
-  input += encoding;
-  return sha256(bytes_of(input));
-}
-
 std::string describe_long(const LongValue& value) {
   return std::string(value.is_text ? "text" : "bytes") + " of " + std::to_string(value.byte_count) +
          " bytes (sha256 " + value.sha256.hex().substr(0, 12) + "…)";
@@ -223,14 +226,14 @@ Result<Key> Key::of(std::string_view kind, std::vector<Field> fields) {
     encoding += name;
     std::visit(Encoder{encoding}, fields[i].value.variant());
   }
-  const Digest digest = digest_of_encoding(encoding);
+  const Digest digest = digest_of_key(encoding);
   return Key(std::move(encoding), digest);
 }
 
 Result<Key> Key::from_encoding(Bytes encoding) {
   LMEMO_ASSIGN([[maybe_unused]] const Decoded decoded, decode(text_of(encoding)));
   std::string owned(text_of(encoding));
-  const Digest digest = digest_of_encoding(owned);
+  const Digest digest = digest_of_key(owned);
   return Key(std::move(owned), digest);
 }
 

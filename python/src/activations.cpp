@@ -1,0 +1,469 @@
+// lmemo.activations from below: tensors in and out of records, without a detour over Python objects.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/claim_file.h"
+#include "bindings.h"
+#include "codec/float_convert.h"
+#include "errors.h"
+#include "lmemo/activations.h"
+#include "store_object.h"
+#include "values.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace lmemo::python {
+namespace {
+
+constexpr uint64_t kLongCopyBytes = 256 << 10;  // Above this, others may run meanwhile.
+
+TensorType type_of(std::string_view name) {
+  const std::optional<TensorType> type = tensor_type_named(name);
+  if (!type) throw nb::value_error(("unknown dtype \"" + std::string(name) + "\"").c_str());
+  return *type;
+}
+
+ActivationPart part_of(std::string_view name) {
+  const std::optional<ActivationPart> part = activation_part_named(name);
+  if (!part) throw nb::value_error(("unknown part \"" + std::string(name) + "\"").c_str());
+  return *part;
+}
+
+std::byte* at_address(uint64_t address) { return reinterpret_cast<std::byte*>(address); }
+
+// Records of one prompt that belong together: layers, or the tensors of one record.
+struct FoundTensors {
+  std::vector<Hit> hits;
+  std::vector<TensorView> tensors;
+  std::vector<size_t> hit_of;  // For each tensor.
+
+  void copy_to(size_t number, uint64_t address, const std::string& to, uint64_t row_bytes, uint64_t row_stride) const {
+    const TensorType type = type_of(to);
+    const TensorView& tensor = tensors.at(number);
+    Status status;
+    if (tensor.byte_count() >= kLongCopyBytes) {
+      const nb::gil_scoped_release released;
+      status = copy_elements(tensor, type, at_address(address), row_bytes, row_stride);
+    } else {
+      status = copy_elements(tensor, type, at_address(address), row_bytes, row_stride);
+    }
+    raise_if_failed(status);
+  }
+  // All layers side by side, as (rows, layers × dim): what extract() returns.
+  void copy_layers_to(uint64_t address, const std::string& to, uint64_t row_stride) const {
+    const TensorType type = type_of(to);
+    Status status;
+    {
+      const nb::gil_scoped_release released;
+      std::byte* out = at_address(address);
+      for (const TensorView& tensor : tensors) {
+        const uint64_t row_bytes = tensor.shape.at(1) * bytes_per_element(type);
+        status = copy_elements(tensor, type, out, row_bytes, row_stride);
+        if (!status.ok()) break;
+        out += row_bytes;
+      }
+    }
+    raise_if_failed(status);
+  }
+};
+
+std::string_view prompt_bytes(nb::handle prompt, std::string& kept) {
+  Py_ssize_t length = 0;
+  if (PyUnicode_Check(prompt.ptr())) {
+    if (const char* text = PyUnicode_AsUTF8AndSize(prompt.ptr(), &length)) return {text, static_cast<size_t>(length)};
+    PyErr_Clear();  // A lone surrogate.
+    kept = utf8_of(prompt);
+    return kept;
+  }
+  throw nb::type_error("prompt: expected str");
+}
+
+class Activations {
+ public:
+  explicit Activations(nb::object store) : object_(std::move(store)), store_(nb::cast<StoreObject*>(object_)), catalog_(nullptr) {}
+
+  // How tensors are made; torch is not linked.
+  void use_torch(nb::object empty, nb::dict types) {
+    empty_ = std::move(empty);
+    types_ = std::move(types);
+    dtype_name_ = nb::make_tuple("dtype");
+  }
+
+  // nullopt: stored. Else the code of the error, of which the user hears by a notice.
+  std::optional<std::string> put_rows(const ActivationKeys& keys, nb::handle prompt, const std::string& part, const std::string& pooling,
+                                      const std::vector<int64_t>& layers, const std::vector<int64_t>& columns, const std::string& stored,
+                                      bool compress, const std::string& source, uint64_t address, uint64_t rows, uint64_t dim,
+                                      uint64_t row_stride) {
+    std::string kept;
+    const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
+    const TensorType from = type_of(source), to = type_of(stored);
+    ActivationSlot slot{part_of(part), 0, pooling, to};
+    const std::shared_ptr<Store> store = store_->hold();
+    Status status;
+    {
+      const nb::gil_scoped_release released;
+      std::vector<Key> made_keys;
+      std::vector<std::string> records;
+      made_keys.reserve(layers.size());
+      records.reserve(layers.size());
+      for (size_t i = 0; i < layers.size() && status.ok(); ++i) {
+        slot.layer = layers[i];
+        Result<Key> key = keys.key(prompt_field, slot);
+        Result<std::string> record = record_of_rows(from, to, compress, at_address(address) + static_cast<uint64_t>(columns[i]) * dim * bytes_per_element(from), rows, dim, row_stride);
+        if (!key.ok()) status = key.error();
+        else if (!record.ok()) status = record.error();
+        else made_keys.push_back(std::move(*key)), records.push_back(std::move(*record));
+      }
+      std::vector<Item> items;
+      for (size_t i = 0; i < made_keys.size(); ++i) items.push_back({&made_keys[i], bytes_of(records[i])});
+      if (status.ok()) status = store->put_many(items);
+    }
+    return told(status);
+  }
+
+  using Source = std::tuple<std::string, std::vector<uint64_t>, uint64_t>;  // dtype, shape, address
+  std::optional<std::string> put_tensors(const ActivationKeys& keys, nb::handle prompt, const std::string& part, std::optional<std::string> stored,
+                                         bool compress, const std::vector<Source>& tensors) {
+    std::string kept;
+    const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
+    ActivationSlot slot{part_of(part), 0, "", stored ? type_of(*stored) : TensorType::none};
+    TensorRecord record;
+    for (const auto& [name, shape, address] : tensors) {
+      const TensorType type = type_of(name);
+      std::byte* out = record.add(type, shape);
+      TensorView view{type, shape, false, {}};
+      std::memcpy(out, at_address(address), view.byte_count());
+    }
+    const std::string bytes = value_or_raise(record.finish(compress));
+    const Key key = value_or_raise(keys.key(prompt_field, slot));
+    const std::shared_ptr<Store> store = store_->hold();
+    Status status;
+    {
+      const nb::gil_scoped_release released;
+      // Most masks are put again with every layer: the same bytes need no second record.
+      const std::optional<Hit> known = store->find(key);
+      if (!known || !std::ranges::equal(known->value(), bytes_of(bytes))) status = store->put(key, bytes_of(bytes));
+    }
+    return told(status);
+  }
+
+  // All layers in one stored type, the first of `order` that has them all; None if there is none, or if they do not fit together.
+  std::optional<FoundTensors> find_layers(const ActivationKeys& keys, nb::handle prompt, const std::string& part, const std::string& pooling,
+                                          const std::vector<int64_t>& layers, const std::vector<std::string>& order) {
+    std::string kept;
+    const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
+    ActivationSlot slot{part_of(part), 0, pooling, TensorType::none};
+    std::vector<TensorType> types;
+    for (const std::string& name : order) types.push_back(type_of(name));
+    const std::shared_ptr<Store> store = store_->hold();
+    std::optional<FoundTensors> found;
+    {
+      const nb::gil_scoped_release released;  // The first find of a record reads all of it, to check it.
+      for (const TensorType type : types) {
+        slot.stored = type;
+        FoundTensors here;
+        for (const int64_t layer : layers) {
+          slot.layer = layer;
+          if (!take(*store, keys.digest(prompt_field, slot), here)) break;
+        }
+        const bool fits = here.tensors.size() == layers.size() && std::all_of(here.tensors.begin(), here.tensors.end(), [&](const TensorView& tensor) {
+          return tensor.type == type && tensor.shape.size() == 2 && tensor.shape == here.tensors.front().shape;
+        });
+        if (!fits) continue;
+        found = std::move(here);
+        break;
+      }
+    }
+    store_->deliver_notices();
+    return found;
+  }
+
+  std::optional<FoundTensors> find_record(const ActivationKeys& keys, nb::handle prompt, const std::string& part, const std::vector<std::string>& order) {
+    std::string kept;
+    const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
+    ActivationSlot slot{part_of(part), 0, "", TensorType::none};
+    const std::shared_ptr<Store> store = store_->hold();
+    FoundTensors found;
+    bool is_there = false;
+    if (order.empty()) is_there = take(*store, keys.digest(prompt_field, slot), found);
+    for (const std::string& name : order) {
+      if (is_there) break;
+      slot.stored = type_of(name);
+      is_there = take(*store, keys.digest(prompt_field, slot), found);
+    }
+    store_->deliver_notices();
+    if (!is_there) return std::nullopt;
+    return found;
+  }
+
+  // Which of the layers are not there in one of the stored types, by the index alone.
+  std::vector<int64_t> missing_layers(const ActivationKeys& keys, nb::handle prompt, const std::string& part, const std::string& pooling,
+                                      const std::vector<int64_t>& layers, const std::vector<std::string>& order) {
+    std::string kept;
+    const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
+    ActivationSlot slot{part_of(part), 0, pooling, TensorType::none};
+    std::vector<int64_t> best = layers;
+    Store& store = store_->open();
+    for (const std::string& name : order) {
+      slot.stored = type_of(name);
+      std::vector<int64_t> missing;
+      for (const int64_t layer : layers) {
+        slot.layer = layer;
+        if (!store.contains(keys.digest(prompt_field, slot))) missing.push_back(layer);
+      }
+      if (missing.size() < best.size()) best = std::move(missing);
+      if (best.empty()) break;
+    }
+    return best;
+  }
+
+  // One layer of one prompt as a tensor of its own, (1, rows, dim) or, pooled, (1, dim); None if it is not there.
+  nb::object load_layer(const ActivationKeys& keys, nb::handle prompt, const std::string& part, const std::string& pooling, int64_t layer,
+                        const std::vector<std::string>& order) {
+    std::string kept;
+    const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
+    ActivationSlot slot{part_of(part), layer, pooling, TensorType::none};
+    Store& store = store_->open();
+    FoundTensors found;
+    bool is_there = false;
+    for (const std::string& name : order) {
+      slot.stored = type_of(name);
+      if (!(is_there = take(store, keys.digest(prompt_field, slot), found))) continue;
+      const TensorView& tensor = found.tensors.front();
+      if (tensor.shape.size() == 2 && tensor.type == slot.stored) break;
+      found = {};
+      is_there = false;
+    }
+    store_->deliver_notices();
+    if (!is_there) return nb::none();
+    const TensorView& tensor = found.tensors.front();
+    const nb::object shape = slot.part == ActivationPart::raw ? nb::object(nb::make_tuple(1, tensor.shape[0], tensor.shape[1]))
+                                                              : nb::object(nb::make_tuple(tensor.shape[0], tensor.shape[1]));
+    const nb::object made = empty(shape, tensor.type);
+    const nb::object address = made.attr("data_ptr")();
+    found.copy_to(0, nb::cast<uint64_t>(address), std::string(name_of(tensor.type)), 0, 0);
+    return made;
+  }
+
+  nb::list models() {
+    nb::list list;
+    for (const ActivationModel& model : models_now()) {
+      nb::dict entry, fields;
+      for (const auto& [name, value] : model.fields) fields[text_to_python(name)] = text_to_python(value);
+      entry["fields"] = fields;
+      entry["encoding"] = nb::bytes(model.encoding.data(), model.encoding.size());
+      entry["name"] = text_to_python(model.name);
+      entry["hash"] = model.hash;
+      entry["stored_bytes"] = model.stored_bytes;
+      entry["prompts"] = model.prompts;
+      entry["entries"] = model.entries;
+      entry["oldest_ns"] = model.oldest_ns;
+      entry["newest_ns"] = model.newest_ns;
+      nb::list layers;
+      for (const auto& [layer, count] : model.raw_layers) layers.append(layer);
+      entry["layers"] = layers;
+      entry["has_pooled"] = !model.poolings.empty();
+      entry["has_logits"] = model.has_logits;
+      entry["has_perplexity"] = model.has_perplexity;
+      list.append(entry);
+    }
+    return list;
+  }
+
+  // (raw, {pooling: layers}, router, logits, top_k_logits, perplexity, token_perplexity, has_mask), layers as (layer, dtype); None if nothing is there.
+  nb::object discover(const ActivationKeys& keys, nb::handle prompt) {
+    std::string kept;
+    const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
+    const std::optional<DiscoveredPrompt> found = value_or_raise(catalog().discover(keys.model_encoding(), prompt_field));
+    store_->deliver_notices();
+    if (!found) return nb::none();
+    const auto layers = [](const std::vector<DiscoveredPrompt::Layer>& from) {
+      nb::list list;
+      for (const auto& [layer, stored] : from) list.append(nb::make_tuple(layer, name_of(stored).data()));
+      return list;
+    };
+    const auto types = [](const std::vector<TensorType>& from) {
+      nb::list list;
+      for (const TensorType type : from) list.append(nb::str(name_of(type).data()));
+      return list;
+    };
+    nb::dict pooled;
+    for (const auto& [pooling, its_layers] : found->pooled) pooled[text_to_python(pooling)] = layers(its_layers);
+    return nb::make_tuple(layers(found->raw), pooled, layers(found->router), types(found->logits), types(found->top_k_logits),
+                          types(found->perplexity), types(found->token_perplexity), found->has_mask);
+  }
+
+  void refresh() {
+    const std::shared_ptr<Store> store = store_->hold();
+    const nb::gil_scoped_release released;
+    store->refresh();
+  }
+
+  // What all entries take together.
+  uint64_t stored_bytes() {
+    uint64_t total = 0;
+    for (const ActivationModel& model : models_now()) total += model.stored_bytes;
+    return total;
+  }
+
+  std::pair<uint64_t, uint64_t> evict(uint64_t target_bytes) {
+    const RemovalReport report = value_or_raise(store_->without_gil([&](Store& store) { return store.evict_kind(kActivationKind, target_bytes); }));
+    return {report.entries, report.stored_bytes};
+  }
+
+ private:
+  static bool take(Store& store, const Digest& digest, FoundTensors& found) {
+    std::optional<Hit> hit = store.find(digest);
+    if (!hit) return false;
+    Result<std::vector<TensorView>> tensors = read_tensors(hit->value());
+    if (!tensors.ok() || tensors->empty()) return false;
+    for (TensorView& tensor : *tensors) {
+      found.tensors.push_back(std::move(tensor));
+      found.hit_of.push_back(found.hits.size());
+    }
+    found.hits.push_back(std::move(*hit));
+    return true;
+  }
+
+  static Result<std::string> record_of_rows(TensorType from, TensorType to, bool compress, const std::byte* source, uint64_t rows, uint64_t dim,
+                                            uint64_t row_stride) {
+    TensorRecord record;
+    std::byte* out = record.add(to, {rows, dim});
+    const uint64_t in_bytes = dim * bytes_per_element(from), out_bytes = dim * bytes_per_element(to);
+    for (uint64_t row = 0; row < rows; ++row) {
+      TensorView view{from, {dim}, false, Bytes(source + row * row_stride, in_bytes)};
+      LMEMO_TRY(copy_elements(view, to, out + row * out_bytes));
+    }
+    return record.finish(compress);
+  }
+
+  std::optional<std::string> told(const Status& status) {
+    store_->deliver_notices();
+    if (status.ok()) return std::nullopt;
+    return std::string(name_of(status.error().code));
+  }
+
+  nb::object empty(const nb::object& shape, TensorType type) {
+    const nb::handle dtype = types_[nb::str(name_of(type).data())];
+    PyObject* arguments[] = {shape.ptr(), dtype.ptr()};
+    PyObject* made = PyObject_Vectorcall(empty_.ptr(), arguments, 1, dtype_name_.ptr());
+    if (made == nullptr) throw nb::python_error();
+    return nb::steal(made);
+  }
+
+  ActivationCatalog& catalog() {
+    const std::shared_ptr<Store> store = store_->hold();
+    if (store != followed_) {
+      catalog_ = std::make_unique<ActivationCatalog>(*store);
+      followed_ = store;
+    }
+    return *catalog_;
+  }
+
+  std::vector<ActivationModel> models_now() {
+    ActivationCatalog& known = catalog();
+    std::optional<Result<std::vector<ActivationModel>>> models;
+    {
+      const nb::gil_scoped_release released;
+      models.emplace(known.models());
+    }
+    store_->deliver_notices();
+    return value_or_raise(std::move(*models));
+  }
+
+  nb::object object_;  // Keeps store_ alive.
+  StoreObject* store_;
+  std::shared_ptr<Store> followed_;
+  std::unique_ptr<ActivationCatalog> catalog_;
+  nb::object empty_, dtype_name_;
+  nb::dict types_;
+};
+
+void convert_floats(const std::string& from, uint64_t source, const std::string& to, uint64_t target, uint64_t count) {
+  TensorView view{type_of(from), {count}, false, Bytes(at_address(source), count * bytes_per_element(type_of(from)))};
+  const TensorType type = type_of(to);
+  Status status;
+  {
+    const nb::gil_scoped_release released;
+    status = copy_elements(view, type, at_address(target));
+  }
+  raise_if_failed(status);
+}
+
+}  // namespace
+
+void init_activations(nb::module_& m) {
+  nb::class_<ActivationKeys>(m, "ActivationKeys", "The keys of one model's activations.")
+      .def(
+          "__init__",
+          [](ActivationKeys* self, nb::handle fields) { new (self) ActivationKeys(value_or_raise(ActivationKeys::of(fields_of(fields, nb::none())))); },
+          "fields"_a, nb::sig("def __init__(self, fields: Mapping[str, FieldValue]) -> None"))
+      .def(
+          "key",
+          [](const ActivationKeys& self, nb::handle prompt, const std::string& part, std::optional<int64_t> layer, const std::string& pooling,
+             std::optional<std::string> stored) {
+            std::string kept;
+            return value_or_raise(self.key(ActivationKeys::prompt(prompt_bytes(prompt, kept)),
+                                           {part_of(part), layer.value_or(0), pooling, stored ? type_of(*stored) : TensorType::none}));
+          },
+          "prompt"_a, "part"_a, "layer"_a = nb::none(), "pooling"_a = "", "stored"_a = nb::none(),
+          nb::sig("def key(self, prompt: str, part: str, layer: int | None = None, pooling: str = '', stored: str | None = None) -> Key"),
+          "The key of one entry, for Store.explain and the like.")
+      .def_prop_ro("encoding", [](const ActivationKeys& self) { return bytes_to_python(bytes_of(self.model_encoding())); },
+                   nb::sig("def encoding(self) -> bytes"), "The model's fields as they stand in a key.");
+
+  nb::class_<FoundTensors>(m, "FoundTensors", "Tensors that were found, where they lie. They stay valid while this object lives.")
+      .def("__len__", [](const FoundTensors& self) { return self.tensors.size(); })
+      .def("dtype", [](const FoundTensors& self, size_t number) { return std::string(name_of(self.tensors.at(number).type)); }, "number"_a = 0,
+           "The stored dtype, as torch calls it.")
+      .def("shape", [](const FoundTensors& self, size_t number) { return nb::tuple(nb::cast(self.tensors.at(number).shape)); }, "number"_a = 0,
+           nb::sig("def shape(self, number: int = 0) -> tuple[int, ...]"))
+      .def("is_compressed", [](const FoundTensors& self, size_t number) { return self.tensors.at(number).is_compressed; }, "number"_a = 0)
+      .def("hit", [](const FoundTensors& self, size_t number) { return self.hits.at(self.hit_of.at(number)); }, "number"_a = 0,
+           "The record that holds it: a read-only buffer.")
+      .def("offset",
+           [](const FoundTensors& self, size_t number) {
+             const TensorView& tensor = self.tensors.at(number);
+             return tensor.stored.data() - self.hits.at(self.hit_of.at(number)).value().data();
+           },
+           "number"_a = 0, "Where its elements begin in the record.")
+      .def("copy_to", &FoundTensors::copy_to, "number"_a, "address"_a, "dtype"_a, "row_bytes"_a = 0, "row_stride"_a = 0)
+      .def("copy_layers_to", &FoundTensors::copy_layers_to, "address"_a, "dtype"_a, "row_stride"_a);
+
+  nb::class_<Activations>(m, "NativeActivations", "Tensors in and out of a store.")
+      .def(nb::init<nb::object>(), "store"_a, nb::sig("def __init__(self, store: StoreBase) -> None"))
+      .def("use_torch", &Activations::use_torch, "empty"_a, "types"_a)
+      .def("put_rows", &Activations::put_rows, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layers"_a, "columns"_a, "stored"_a, "compress"_a,
+           "source"_a, "address"_a, "rows"_a, "dim"_a, "row_stride"_a)
+      .def("put_tensors", &Activations::put_tensors, "keys"_a, "prompt"_a, "part"_a, "stored"_a.none(), "compress"_a, "tensors"_a)
+      .def("find_layers", &Activations::find_layers, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layers"_a, "order"_a)
+      .def("find_record", &Activations::find_record, "keys"_a, "prompt"_a, "part"_a, "order"_a)
+      .def("missing_layers", &Activations::missing_layers, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layers"_a, "order"_a)
+      .def("load_layer", &Activations::load_layer, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layer"_a, "order"_a)
+      .def("models", &Activations::models, nb::sig("def models(self) -> list[dict[str, typing.Any]]"))
+      .def("discover", &Activations::discover, "keys"_a, "prompt"_a)
+      .def("refresh", &Activations::refresh)
+      .def("stored_bytes", &Activations::stored_bytes)
+      .def("evict", &Activations::evict, "target_bytes"_a);
+
+  nb::class_<ClaimFile>(m, "ClaimFile", "Who works on what, between processes; a dead owner never blocks anybody.")
+      .def(
+          "__init__", [](ClaimFile* self, nb::handle path) { new (self) ClaimFile(value_or_raise(ClaimFile::open(path_of(path)))); }, "path"_a,
+          nb::sig("def __init__(self, path: str | os.PathLike[str]) -> None"))
+      .def("try_claim", &ClaimFile::try_claim, "number"_a)
+      .def("release", &ClaimFile::release, "number"_a);
+
+  m.def("convert_floats", &convert_floats, "from_dtype"_a, "source"_a, "to_dtype"_a, "target"_a, "count"_a,
+        "Converts so many floats between float32, float16 and bfloat16, from one address to another.");
+}
+
+}  // namespace lmemo::python

@@ -1,0 +1,45 @@
+#include "base/claim_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/file_system.h"
+
+namespace lmemo {
+namespace {
+
+// Bound to the open file, not to the process: two threads with a file of their own each exclude one another too.
+bool set_lock(int descriptor, short type, uint64_t number) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = static_cast<off_t>(number & INT64_MAX & ~uint64_t{1});  // The last byte that a lock can name is taken by none.
+  lock.l_len = 1;
+  return ::fcntl(descriptor, F_OFD_SETLK, &lock) == 0;
+}
+
+}  // namespace
+
+Result<ClaimFile> ClaimFile::open(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (descriptor < 0) return errno_error(errno, "open", path);
+  return ClaimFile(descriptor);
+}
+
+ClaimFile::~ClaimFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+ClaimFile::ClaimFile(ClaimFile&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+bool ClaimFile::try_claim(uint64_t number) {
+  if (set_lock(descriptor_, F_WRLCK, number)) return true;
+  return errno != EAGAIN && errno != EACCES;
+}
+
+void ClaimFile::release(uint64_t number) { set_lock(descriptor_, F_UNLCK, number); }
+
+}  // namespace lmemo
