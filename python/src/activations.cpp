@@ -12,7 +12,6 @@
 
 #include "base/claim_file.h"
 #include "bindings.h"
-#include "codec/float_convert.h"
 #include "errors.h"
 #include "lmemo/activations.h"
 #include "store_object.h"
@@ -228,15 +227,17 @@ class Activations {
 
   // One layer of one prompt as a tensor of its own, (1, rows, dim) or, pooled, (1, dim); None if it is not there.
   nb::object load_layer(const ActivationKeys& keys, nb::handle prompt, const std::string& part, const std::string& pooling, int64_t layer,
-                        const std::vector<std::string>& order) {
+                        const std::string& preferred) {
     std::string kept;
     const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
     ActivationSlot slot{part_of(part), layer, pooling, TensorType::none};
     Store& store = store_->open();
     FoundTensors found;
     bool is_there = false;
-    for (const std::string& name : order) {
-      slot.stored = type_of(name);
+    const TensorType first = preferred.empty() ? TensorType::none : type_of(preferred);
+    for (size_t i = first == TensorType::none ? 1 : 0; i <= std::size(kFloatTypes); ++i) {
+      slot.stored = i == 0 ? first : kFloatTypes[i - 1];
+      if (i > 0 && slot.stored == first) continue;
       if (!(is_there = take(store, keys.digest(prompt_field, slot), found))) continue;
       const TensorView& tensor = found.tensors.front();
       if (tensor.shape.size() == 2 && tensor.type == slot.stored) break;
@@ -405,7 +406,7 @@ void init_activations(nb::module_& m) {
   nb::class_<ActivationKeys>(m, "ActivationKeys", "The keys of one model's activations.")
       .def(
           "__init__",
-          [](ActivationKeys* self, nb::handle fields) { new (self) ActivationKeys(value_or_raise(ActivationKeys::of(fields_of(fields, nb::none())))); },
+          [](ActivationKeys* self, nb::handle fields) { new (self) ActivationKeys(value_or_raise(ActivationKeys::of(fields_of(fields, nb::dict())))); },
           "fields"_a, nb::sig("def __init__(self, fields: Mapping[str, FieldValue]) -> None"))
       .def(
           "key",
@@ -448,7 +449,7 @@ void init_activations(nb::module_& m) {
       .def("find_layers", &Activations::find_layers, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layers"_a, "order"_a)
       .def("find_record", &Activations::find_record, "keys"_a, "prompt"_a, "part"_a, "order"_a)
       .def("missing_layers", &Activations::missing_layers, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layers"_a, "order"_a)
-      .def("load_layer", &Activations::load_layer, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layer"_a, "order"_a)
+      .def("load_layer", &Activations::load_layer, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layer"_a, "preferred"_a)
       .def("models", &Activations::models, nb::sig("def models(self) -> list[dict[str, typing.Any]]"))
       .def("discover", &Activations::discover, "keys"_a, "prompt"_a)
       .def("refresh", &Activations::refresh)

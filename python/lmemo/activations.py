@@ -1,0 +1,953 @@
+"""Hidden states, pooled vectors, logits and perplexities, each computed once per prompt and layer.
+
+    from lmemo import activations
+    from lmemo.activations import ActivationExtractor, CachedExtractor
+
+    activations.set_cache_dtype("float16")
+    extractor = CachedExtractor(ActivationExtractor("gpt2", layers="all", batch_size=16))
+    states, mask = extractor.extract(prompts)       # (prompts, tokens, layers × dim); only what is missing is computed
+
+`docs/activations.md` is the page for users. torch is loaded when a tensor is made, not on import.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import _core
+from ._core import MemoryStore, Store, StoreBase
+
+if TYPE_CHECKING:
+    from ._activation_extraction import ActivationExtractor, CachedExtractor, weights_digest
+    from ._activation_files import ImportReport, export_safetensors, import_lmprobe, import_safetensors
+
+__all__ = [
+    "ActivationExtractor",
+    "CacheInfo",
+    "CachedExtractor",
+    "CachedPromptInfo",
+    "ImportReport",
+    "ModelCacheInfo",
+    "ModelIdentity",
+    "cache_info",
+    "clear_cache",
+    "discover_cached",
+    "enable_cache_logging",
+    "evict",
+    "explain",
+    "export_safetensors",
+    "get_backend",
+    "import_lmprobe",
+    "import_safetensors",
+    "invalidate_extraction_cache",
+    "is_prompt_fully_cached",
+    "is_prompt_logits_cached",
+    "is_prompt_perplexity_cached",
+    "is_prompt_pooled_cached",
+    "is_prompt_token_perplexity_cached",
+    "load_layer_across_prompts",
+    "load_layer_last_token",
+    "load_pooled_batch",
+    "load_prompt_activations",
+    "load_prompt_layer",
+    "load_prompt_logits",
+    "load_prompt_perplexity",
+    "load_prompt_pooled_activations",
+    "load_prompt_router_logits",
+    "load_prompt_token_perplexity",
+    "pool",
+    "save_prompt_activations",
+    "save_prompt_logits",
+    "save_prompt_perplexity",
+    "save_prompt_pooled_activations",
+    "save_prompt_router_logits",
+    "save_prompt_topk_logits",
+    "set_cache_backend",
+    "set_cache_compression",
+    "set_cache_dtype",
+    "set_cache_limit",
+    "view_prompt_layer",
+    "weights_digest",
+]
+
+logger = logging.getLogger("lmemo.activations")
+
+_KIND = "activations"
+_FLOATS = ("float16", "bfloat16", "float32")
+# Widest first: without a wish, the most exact of what is stored is given.
+_WIDEST_FIRST = ["float32", "bfloat16", "float16", "float64"]
+_GIB = 1024**3
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("ActivationExtractor", "CachedExtractor", "weights_digest"):
+        from . import _activation_extraction
+
+        return getattr(_activation_extraction, name)
+    if name in ("ImportReport", "export_safetensors", "import_lmprobe", "import_safetensors"):
+        from . import _activation_files
+
+        return getattr(_activation_files, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+# --------------------------------------------------------------------------------------------------------------- identity
+
+
+class ModelIdentity(str):
+    """The name of a model with all that tells it from others of that name. It is a str, so it goes wherever a name goes.
+
+        ModelIdentity("gpt2", revision="607a30d", adapter="runs/7", dtype="bfloat16", weights=weights_digest(model))
+
+    Each field has its own name in the store, and `explain` says which one differs.
+    """
+
+    fields: dict[str, str | int | float | bool]
+
+    def __new__(cls, name: str, **fields: str | int | float | bool | None) -> ModelIdentity:
+        made = super().__new__(cls, name)
+        made.fields = {key: value for key, value in fields.items() if value is not None}
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, ModelIdentity):
+            return str(self) == str(other) and self.fields == other.fields
+        return str(self) == other
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __repr__(self) -> str:
+        return f"ModelIdentity({', '.join([repr(str(self)), *(f'{name}={value!r}' for name, value in self.fields.items())])})"
+
+    def __reduce__(self) -> Any:
+        return _make_identity, (str(self), self.fields)
+
+
+def _make_identity(name: str, fields: dict[str, Any]) -> ModelIdentity:
+    return ModelIdentity(name, **fields)
+
+
+# -------------------------------------------------------------------------------------------------------------- settings
+
+
+class _Backend:
+    """A store in use, with what belongs to it."""
+
+    def __init__(self, store: StoreBase, where: Path | str, *, is_ours: bool) -> None:
+        self.store = store
+        self.where = where
+        self.is_ours = is_ours
+        self.native = _core.NativeActivations(store)
+        self.has_torch = False
+        self.plain_keys: dict[str, _core.ActivationKeys] = {}
+        self.keys: dict[tuple[str, tuple[tuple[str, Any], ...]], _core.ActivationKeys] = {}
+        self.unflushed = 0
+        self.used: int | None = None  # What all entries take, as far as is known.
+
+    def keys_of(self, model_name: str) -> _core.ActivationKeys:
+        if type(model_name) is str and (plain := self.plain_keys.get(model_name)) is not None:
+            return plain
+        fields = model_name.fields if isinstance(model_name, ModelIdentity) else {}
+        label = (str.__str__(model_name), tuple(sorted(fields.items())))
+        known = self.keys.get(label)
+        if known is None:
+            if not isinstance(model_name, str):
+                raise TypeError(f"model_name: expected str, got {type(model_name).__name__}")
+            known = self.keys[label] = _core.ActivationKeys({**fields, "model": label[0]})
+            if not fields:
+                self.plain_keys[label[0]] = known
+        return known
+
+    def with_torch(self) -> _core.NativeActivations:
+        if not self.has_torch:
+            import torch
+
+            names = ("float16", "bfloat16", "float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool")
+            self.native.use_torch(torch.empty, {name: getattr(torch, name) for name in names})
+            self.has_torch = True
+        return self.native
+
+
+_lock = threading.RLock()  # Guards the settings below.
+_backend: _Backend | None = None
+_limit_bytes: int | None = None  # None: no limit; 0: caching is off.
+_is_enforced_on_write = True
+_dtype: str | None = None
+_is_compressed = False
+
+
+def _open(path: str | os.PathLike[str] | None) -> _Backend:
+    # Their limit is set_cache_limit's business.
+    store = Store(max_bytes=0) if path is None else Store(path, max_bytes=0)
+    return _Backend(store, Path(store.path), is_ours=True)
+
+
+def set_cache_backend(backend: StoreBase | str | os.PathLike[str] | None) -> None:
+    """Where everything is kept from now on: a Store, a path, or None for the default store.
+
+    Raises TypeError for anything else and ValueError for a URL whose scheme is not supported.
+    """
+    global _backend
+    chosen: _Backend | None
+    if backend is None:
+        chosen = None
+    elif isinstance(backend, StoreBase):
+        where = backend.path if isinstance(backend, Store) else "memory"
+        chosen = _Backend(backend, where, is_ours=False)
+    elif isinstance(backend, (str, os.PathLike)):
+        text = os.fspath(backend)
+        scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+)://", text)
+        if scheme and scheme.group(1).lower() == "file":
+            text = text[len("file://") :]
+        elif scheme:
+            raise ValueError(
+                f"Unsupported cache backend URI scheme: {text!r}. Supported are file:// and plain paths of the local file system; "
+                "an object store such as s3:// is reached by giving a Store that has it as its remote level."
+            )
+        chosen = _open(text)
+    else:
+        raise TypeError(f"Expected a lmemo Store, str, path or None, got {type(backend).__name__}")
+    with _lock:
+        _let_go(_backend)
+        _backend = chosen
+
+
+def _let_go(backend: _Backend | None) -> None:
+    # Not closed: whoever uses it in another thread goes on. It is published, so that nothing waits for the end of the process.
+    if backend is not None and backend.is_ours:
+        backend.store.flush()
+
+
+def _current() -> _Backend:
+    global _backend
+    if _backend is None:
+        with _lock:
+            if _backend is None:
+                _backend = _open(os.environ.get("LMEMO_ACTIVATIONS_STORE") or None)
+    return _backend
+
+
+def get_backend() -> StoreBase:
+    """The store in use."""
+    return _current().store
+
+
+def set_cache_limit(gb: float | None = None, *, enforce: Literal["write", "manual"] = "write") -> None:
+    """How much all activations together may take, in GiB. None: no limit. 0: nothing is stored or found.
+
+    The limit holds while writing; with enforce="manual" only evict() applies it.
+    """
+    global _limit_bytes, _is_enforced_on_write
+    if enforce not in ("write", "manual"):
+        raise ValueError(f"enforce: expected 'write' or 'manual', got {enforce!r}")
+    if gb is not None and not 0 <= gb < float("inf"):
+        raise ValueError(f"gb: expected None or a number from 0 on, got {gb!r}")
+    with _lock:
+        _limit_bytes = None if gb is None else int(gb * _GIB)
+        if gb and _limit_bytes == 0:
+            _limit_bytes = 1
+        _is_enforced_on_write = enforce == "write"
+        if _backend is not None:
+            _backend.used = None
+        if _limit_bytes and _is_enforced_on_write and _backend is not None:
+            _make_room(_backend, 0)
+
+
+def set_cache_dtype(dtype: str | None = None) -> None:
+    """In which dtype floats are stored from now on: "float16", "bfloat16", "float32", or None for the one they have."""
+    global _dtype
+    if dtype is not None and dtype not in _FLOATS:
+        raise ValueError(f"Unknown dtype: {dtype!r}. Valid: {list(_FLOATS)} or None")
+    _dtype = dtype
+
+
+def set_cache_compression(compression: Literal["zstd"] | None = None) -> None:
+    """Lossless compression of float16 and bfloat16 from now on: "zstd" (byte planes), or None. What is stored stays as it is."""
+    global _is_compressed
+    if compression not in (None, "zstd"):
+        raise ValueError(f"Unknown compression: {compression!r}. Valid: 'zstd' or None")
+    _is_compressed = compression is not None
+
+
+def enable_cache_logging(level: int = logging.INFO) -> None:
+    """Shows hits, misses and evictions on stderr. One handler, however often this is called."""
+    logger.setLevel(level)
+    for handler in logger.handlers:
+        if getattr(handler, "_is_lmemos", False):
+            handler.setLevel(level)
+            return
+    handler = logging.StreamHandler()
+    handler.setLevel(level)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    handler._is_lmemos = True  # type: ignore[attr-defined]
+    logger.addHandler(handler)
+
+
+def _is_off() -> bool:
+    return _limit_bytes == 0
+
+
+# ---------------------------------------------------------------------------------------------------------------- limits
+
+
+def evict() -> None:
+    """Makes the least recently used entries go until the limit holds. Without a limit nothing happens."""
+    if _limit_bytes:
+        _make_room(_current(), 0)
+
+
+def _make_room(backend: _Backend, for_bytes: int) -> None:
+    """Until so many more bytes fit under the limit, with some to spare, so that not every write has to make room."""
+    limit = _limit_bytes
+    if not limit:
+        return
+    used = backend.native.stored_bytes()
+    if used + for_bytes > limit - limit // 8:
+        entries, size = backend.native.evict(max(0, limit - limit // 4 - for_bytes))
+        used = backend.native.stored_bytes()
+        if entries:
+            logger.info(f"[CACHE] Evicted {size / _GIB:.3f} GB ({entries} entries) to stay under {limit / _GIB:.3f} GB")
+    backend.used = used
+
+
+def _put(backend: _Backend, byte_count: int, put: Any) -> bool:
+    """Calls put() where its bytes have room. False: not stored, and the user heard why."""
+    if _is_off():
+        return False
+    limit = _limit_bytes if _is_enforced_on_write else None
+    if limit is not None:
+        if byte_count > limit // 2:
+            logger.warning(f"[CACHE] {byte_count} bytes at once are not stored: the limit is {limit} bytes")
+            return False
+        if backend.used is None or backend.used + byte_count > limit - limit // 8:
+            _make_room(backend, byte_count)
+        backend.unflushed += byte_count
+        if backend.unflushed > limit // 16:
+            backend.store.flush()
+            backend.unflushed = 0
+    failed = put()
+    if failed == "no_space":
+        # The store has a limit of its own, and this run has filled it: what is older of ours makes room.
+        backend.native.evict(backend.native.stored_bytes() // 2)
+        failed = put()
+    if failed is None and backend.used is not None:
+        backend.used += byte_count
+    if failed is not None:
+        logger.warning(f"[CACHE] not stored: {failed}")
+    return failed is None
+
+
+# ---------------------------------------------------------------------------------------------------------------- saving
+
+
+def _name_of_dtype(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _prepared(tensor: Any) -> Any:
+    """On the CPU, contiguous, in a dtype that the store knows."""
+    prepared = tensor.detach().cpu()
+    if _dtype is not None and prepared.is_floating_point() and _name_of_dtype(prepared.dtype) == "float64":
+        import torch
+
+        prepared = prepared.to(getattr(torch, _dtype))
+    return prepared.contiguous()
+
+
+def _stored_dtype(tensor: Any) -> str:
+    return _dtype if _dtype is not None and tensor.is_floating_point() else _name_of_dtype(tensor.dtype)
+
+
+def _kept_positions(mask: Any) -> tuple[int, int]:
+    """From the first to behind the last token that counts: what lies outside is the padding of a batch."""
+    places = mask.nonzero()
+    if len(places) == 0:
+        return 0, 0
+    return int(places[0]), int(places[-1]) + 1
+
+
+def _save_layers(
+    model_name: str, prompt: str, part: str, pooling: str, layers: Sequence[int], tensor: Any, *, wanted: Sequence[int] | None = None
+) -> bool:
+    """`tensor` is (rows, layers × dim). Only the wanted layers are stored."""
+    backend = _current()
+    tensor = _prepared(tensor)
+    if len(layers) == 0 or tensor.shape[1] % len(layers):
+        raise ValueError(f"a tensor of width {tensor.shape[1]} does not divide into {len(layers)} layers")
+    dim = tensor.shape[1] // len(layers)
+    columns = [column for column, layer in enumerate(layers) if wanted is None or layer in wanted]
+    stored = _stored_dtype(tensor)
+    size = {"float16": 2, "bfloat16": 2, "float64": 8}.get(stored, 4)
+    return _put(
+        backend,
+        len(columns) * (tensor.shape[0] * dim * size + 400),
+        lambda: backend.native.put_rows(
+            backend.keys_of(model_name), prompt, part, pooling, [layers[column] for column in columns], columns, stored, _is_compressed,
+            _name_of_dtype(tensor.dtype), tensor.data_ptr(), tensor.shape[0], dim, tensor.stride(0) * tensor.element_size(),
+        ),
+    )  # fmt: skip
+
+
+def _save_record(model_name: str, prompt: str, part: str, tensors: Sequence[Any], *, stored: str | None) -> bool:
+    backend = _current()
+    prepared = []
+    for tensor in tensors:
+        tensor = _prepared(tensor)
+        if stored is not None and tensor.is_floating_point() and _name_of_dtype(tensor.dtype) != stored:
+            import torch
+
+            tensor = tensor.to(getattr(torch, stored))
+        prepared.append(tensor)
+    size = sum(tensor.numel() * tensor.element_size() for tensor in prepared) + 400
+    described = [(_name_of_dtype(tensor.dtype), list(tensor.shape), tensor.data_ptr()) for tensor in prepared]
+    return _put(
+        backend, size, lambda: backend.native.put_tensors(backend.keys_of(model_name), prompt, part, stored, _is_compressed, described)
+    )
+
+
+def _one_row(tensor: Any, what: str) -> Any:
+    """The tensor without its leading dimension of one prompt."""
+    if tensor.dim() >= 1 and tensor.shape[0] != 1:
+        raise ValueError(f"{what}: expected one prompt, (1, …); got {tuple(tensor.shape)}")
+    return tensor[0]
+
+
+def save_prompt_activations(model_name: str, prompt: str, layers: Sequence[int], activations: Any, attention_mask: Any) -> None:
+    """Raw states of one prompt, (1, tokens, layers × dim), with its attention mask, (1, tokens). Padding is left out."""
+    if _is_off():
+        return
+    states, mask = _one_row(activations, "activations"), _one_row(attention_mask, "attention_mask").detach().cpu()
+    first, end = _kept_positions(mask)
+    if states.shape[0] != mask.shape[0]:
+        raise ValueError(f"activations have {states.shape[0]} tokens, attention_mask has {mask.shape[0]}")
+    _save_record(model_name, prompt, "mask", [mask[first:end]], stored=None)
+    _save_layers(model_name, prompt, "raw", "", layers, states[first:end])
+
+
+def save_prompt_pooled_activations(model_name: str, prompt: str, layers: Sequence[int], pooled_activations: Any, pooling: str) -> None:
+    """Pooled vectors of one prompt, (1, layers × dim)."""
+    if not _is_off():
+        _save_layers(model_name, prompt, "pooled", pooling, layers, pooled_activations.reshape(1, -1))
+
+
+def save_prompt_router_logits(model_name: str, prompt: str, router_logits: Mapping[int, Any]) -> None:
+    """Router logits of a mixture of experts: for each layer (tokens, experts)."""
+    if _is_off():
+        return
+    for layer, tensor in router_logits.items():
+        _save_layers(model_name, prompt, "router", "", [layer], tensor)
+
+
+def _positions(tensor: Any, attention_mask: Any, positions: str) -> Any:
+    if positions not in ("last", "all"):
+        raise ValueError(f"Invalid positions: {positions!r}. Must be 'last' or 'all'.")
+    first, end = _kept_positions(_one_row(attention_mask, "attention_mask"))
+    return tensor[:, max(first, end - 1) : end] if positions == "last" else tensor[:, first:end]
+
+
+def save_prompt_logits(
+    model_name: str, prompt: str, logits: Any, attention_mask: Any, top_k: int | None = None, positions: str = "last"
+) -> None:
+    """Logits of one prompt, (1, tokens, vocabulary): of the last token or of all, in full or the `top_k` largest."""
+    chosen = _positions(logits, attention_mask, positions)
+    if _is_off():
+        return
+    if top_k is None:
+        _save_record(model_name, prompt, "logits", [chosen], stored=_stored_dtype(chosen))
+        return
+    values, indices = chosen.topk(top_k, dim=-1)
+    _save_top_k(model_name, prompt, values, indices)
+
+
+def save_prompt_topk_logits(
+    model_name: str, prompt: str, values: Any, indices: Any, attention_mask: Any, positions: str = "last"
+) -> None:
+    """Logits that were cut to the largest elsewhere: values and indices, (1, tokens, k)."""
+    values, indices = _positions(values, attention_mask, positions), _positions(indices, attention_mask, positions)
+    if not _is_off():
+        _save_top_k(model_name, prompt, values, indices)
+
+
+def _save_top_k(model_name: str, prompt: str, values: Any, indices: Any) -> None:
+    import torch
+
+    _save_record(model_name, prompt, "top_k_logits", [values, indices.to(torch.int32)], stored=_stored_dtype(values))
+
+
+def save_prompt_perplexity(
+    model_name: str, prompt: str, perplexity_features: Any, token_perplexity: Any = None, token_ids: Any = None
+) -> None:
+    """Perplexity features of one prompt, (3,), and if given the perplexity of each token and the token ids."""
+    import torch
+
+    if _is_off():
+        return
+    # A handful of numbers: exact, whatever the cache dtype.
+    _save_record(model_name, prompt, "perplexity", [perplexity_features.float()], stored="float32")
+    if token_perplexity is not None:
+        ids = token_ids.long() if token_ids is not None else torch.empty(0, dtype=torch.int64)
+        _save_record(model_name, prompt, "token_perplexity", [token_perplexity.float(), ids], stored="float32")
+
+
+# --------------------------------------------------------------------------------------------------------------- loading
+
+
+def _order() -> list[str]:
+    return _WIDEST_FIRST if _dtype is None else [_dtype, *(name for name in _WIDEST_FIRST if name != _dtype)]
+
+
+def _resolved(model_name: str) -> str:
+    """For a plain name under which nothing is stored: the one identity of that name. Several are an error, never a guess."""
+    if isinstance(model_name, ModelIdentity):
+        return model_name
+    backend = _current()
+    encoding = backend.keys_of(model_name).encoding
+    same_name = [model for model in backend.native.models() if model["name"] == str.__str__(model_name)]
+    if len(same_name) == 0 or any(model["encoding"] == encoding for model in same_name):
+        return model_name
+    if len(same_name) > 1:
+        described = "; ".join(str({name: value for name, value in model["fields"].items() if name != "model"}) for model in same_name)
+        raise LookupError(f"{len(same_name)} models called {model_name!r} are stored: {described}. Ask with a ModelIdentity")
+    identity = ModelIdentity(model_name, **{name: value for name, value in same_name[0]["fields"].items() if name != "model"})
+    return identity if backend.keys_of(identity).encoding == same_name[0]["encoding"] else model_name
+
+
+def _find_layers(model_name: str, prompt: str, part: str, pooling: str, layers: Sequence[int]) -> Any:
+    if _is_off():
+        return None
+    backend = _current()
+    found = backend.native.find_layers(backend.keys_of(model_name), prompt, part, pooling, list(layers), _order())
+    if found is None and not isinstance(model_name, ModelIdentity):
+        resolved = _resolved(model_name)
+        if resolved is not model_name:
+            found = backend.native.find_layers(backend.keys_of(resolved), prompt, part, pooling, list(layers), _order())
+    return found
+
+
+def _find_record(model_name: str, prompt: str, part: str, order: list[str]) -> Any:
+    if _is_off():
+        return None
+    backend = _current()
+    found = backend.native.find_record(backend.keys_of(model_name), prompt, part, order)
+    if found is None and not isinstance(model_name, ModelIdentity):
+        resolved = _resolved(model_name)
+        if resolved is not model_name:
+            found = backend.native.find_record(backend.keys_of(resolved), prompt, part, order)
+    return found
+
+
+def _tensor_of(found: Any, number: int = 0) -> Any:
+    import torch
+
+    tensor = torch.empty(found.shape(number), dtype=getattr(torch, found.dtype(number)))
+    found.copy_to(number, tensor.data_ptr(), found.dtype(number))
+    return tensor
+
+
+def _side_by_side(found: Any) -> Any:
+    """(rows, layers × dim) of layers that were found."""
+    import torch
+
+    rows, dim = found.shape()
+    tensor = torch.empty((rows, len(found) * dim), dtype=getattr(torch, found.dtype()))
+    found.copy_layers_to(tensor.data_ptr(), found.dtype(), tensor.stride(0) * tensor.element_size())
+    return tensor
+
+
+def _missing(what: str, model_name: str, prompt: str) -> FileNotFoundError:
+    return FileNotFoundError(f"No cached {what} of {str.__str__(model_name)!r} found for prompt: {prompt!r}")
+
+
+def load_prompt_layer(model_name: str, prompt: str, layer: int) -> Any:
+    """Raw states of one layer of one prompt: a tensor (1, tokens, dim) in the dtype in which it is stored, yours to write to."""
+    backend = _current()
+    if not _is_off():
+        found = backend.with_torch().load_layer(backend.keys_of(model_name), prompt, "raw", "", layer, _dtype or "")
+        if found is None and not isinstance(model_name, ModelIdentity):
+            found = backend.native.load_layer(backend.keys_of(_resolved(model_name)), prompt, "raw", "", layer, _dtype or "")
+        if found is not None:
+            return found
+    raise _missing(f"layer {layer}", model_name, prompt)
+
+
+def view_prompt_layer(model_name: str, prompt: str, layer: int) -> Any:
+    """The same as a numpy array (tokens, dim) over the store's own memory: no copy, and read-only.
+
+    bfloat16, which numpy lacks, comes as uint16 bits; compressed states are decompressed first.
+    """
+    import numpy
+
+    found = _find_layers(model_name, prompt, "raw", "", [layer])
+    if found is None:
+        raise _missing(f"layer {layer}", model_name, prompt)
+    dtype = "uint16" if found.dtype() == "bfloat16" else found.dtype()
+    if found.is_compressed():
+        array = numpy.empty(found.shape(), dtype)
+        found.copy_to(0, array.ctypes.data, found.dtype())
+        array.flags.writeable = False
+        return array
+    rows, dim = found.shape()
+    return numpy.frombuffer(found.hit(), dtype, rows * dim, found.offset()).reshape(rows, dim)
+
+
+def load_prompt_activations(model_name: str, prompt: str, layers: Sequence[int]) -> tuple[Any, Any]:
+    """Raw states of some layers of one prompt side by side, (1, tokens, layers × dim), and the attention mask, (1, tokens)."""
+    mask = _find_record(model_name, prompt, "mask", [])
+    found = _find_layers(model_name, prompt, "raw", "", layers) if mask is not None else None
+    if mask is None or found is None or mask.shape()[0] != found.shape()[0]:
+        raise _missing(f"activations of layers {list(layers)}", model_name, prompt)
+    return _side_by_side(found).unsqueeze(0), _tensor_of(mask).unsqueeze(0)
+
+
+def load_layer_across_prompts(model_name: str, prompts: Sequence[str], layer: int) -> tuple[list[Any], list[Any]]:
+    """One layer of many prompts: a list of (1, tokens, dim) and a list of masks, (1, tokens)."""
+    both = [load_prompt_activations(model_name, prompt, [layer]) for prompt in prompts]
+    return [states for states, _ in both], [mask for _, mask in both]
+
+
+def load_layer_last_token(model_name: str, prompts: Sequence[str], layer: int) -> Any:
+    """The last token's state in one layer of many prompts, as one tensor (prompts, dim)."""
+    return _stacked([_last_row(model_name, prompt, layer) for prompt in prompts])
+
+
+def _last_row(model_name: str, prompt: str, layer: int) -> Any:
+    found = _find_layers(model_name, prompt, "raw", "", [layer])
+    if found is None or found.shape()[0] == 0:
+        raise _missing(f"layer {layer}", model_name, prompt)
+    return _tensor_of(found)[-1:]
+
+
+def _stacked(rows: list[Any]) -> Any:
+    """One tensor of all rows. Two stored dtypes are not mixed: one of them would come back as what it is not."""
+    import torch
+
+    dtypes = {row.dtype for row in rows}
+    if len(dtypes) > 1:
+        raise ValueError(f"the prompts are stored in different dtypes: {sorted(map(str, dtypes))}; set_cache_dtype() chooses one where both exist")
+    return torch.cat(rows, dim=0)
+
+
+def load_prompt_pooled_activations(model_name: str, prompt: str, layers: Sequence[int], pooling: str) -> Any:
+    """Pooled vectors of some layers of one prompt, (1, layers × dim)."""
+    found = _find_layers(model_name, prompt, "pooled", pooling, layers)
+    if found is None:
+        raise _missing(f"pooled activations ({pooling}) of layers {list(layers)}", model_name, prompt)
+    return _side_by_side(found)
+
+
+def load_pooled_batch(
+    model_name: str, prompts: Sequence[str], layers: Sequence[int], pooling: str = "last_token", *, fallback_to_raw: bool = False,
+    show_progress: bool = False,
+) -> Any:  # fmt: skip
+    """Pooled vectors of many prompts, (prompts, layers × dim). With fallback_to_raw, raw states are pooled where no pooled ones are stored."""
+    rows, missing = [], []
+    for prompt in prompts:
+        found = _find_layers(model_name, prompt, "pooled", pooling, layers)
+        if found is not None:
+            rows.append(_side_by_side(found))
+            continue
+        if fallback_to_raw:
+            try:
+                rows.append(pool(*load_prompt_activations(model_name, prompt, layers), pooling))
+                continue
+            except FileNotFoundError:
+                pass
+        missing.append(prompt)
+    if missing:
+        more = f" … and {len(missing) - 3} more" if len(missing) > 3 else ""
+        raise FileNotFoundError(f"No cached activations for {len(missing)} prompt(s): {missing[:3]!r}{more}")
+    return _stacked(rows)
+
+
+def load_prompt_router_logits(model_name: str, prompt: str, layers: Sequence[int]) -> dict[int, Any]:
+    """Router logits by layer, (tokens, experts) each. KeyError if one is not there."""
+    result = {}
+    for layer in layers:
+        found = _find_layers(model_name, prompt, "router", "", [layer])
+        if found is None:
+            raise KeyError(f"Router logits for layer {layer} not found in cache for model={str.__str__(model_name)!r}, prompt={prompt[:50]!r}")
+        result[layer] = _tensor_of(found)
+    return result
+
+
+def load_prompt_logits(model_name: str, prompt: str, top_k: int | None = None) -> tuple[Any, Any]:
+    """(logits, None), or with top_k (values, indices): the k largest, where at least so many are stored."""
+    found = _find_record(model_name, prompt, "logits" if top_k is None else "top_k_logits", _order())
+    if found is None or (top_k is not None and (len(found) != 2 or found.shape()[-1] < top_k)):
+        raise _missing("logits" if top_k is None else f"top {top_k} logits", model_name, prompt)
+    if top_k is None:
+        return _tensor_of(found), None
+    return _tensor_of(found)[..., :top_k], _tensor_of(found, 1)[..., :top_k]
+
+
+def load_prompt_perplexity(model_name: str, prompt: str) -> Any:
+    """The perplexity features, (3,)."""
+    found = _find_record(model_name, prompt, "perplexity", ["float32"])
+    if found is None:
+        raise _missing("perplexity", model_name, prompt)
+    return _tensor_of(found)
+
+
+def load_prompt_token_perplexity(model_name: str, prompt: str) -> tuple[Any, Any]:
+    """The perplexity of each token, and the token ids."""
+    found = _find_record(model_name, prompt, "token_perplexity", ["float32"])
+    if found is None:
+        raise _missing("token perplexity", model_name, prompt)
+    return _tensor_of(found), _tensor_of(found, 1)
+
+
+def is_prompt_fully_cached(model_name: str, prompt: str, required_layers: Iterable[int]) -> bool:
+    """Whether raw states of all these layers are there, by the index."""
+    info = discover_cached(model_name, prompt)
+    return info is not None and set(required_layers) <= set(info.raw_layers)
+
+
+def is_prompt_pooled_cached(model_name: str, prompt: str, required_layers: Iterable[int], pooling: str) -> bool:
+    """Whether pooled vectors of all these layers are there, by the index."""
+    info = discover_cached(model_name, prompt)
+    return info is not None and set(required_layers) <= set(info.pooled.get(pooling, []))
+
+
+def is_prompt_logits_cached(model_name: str, prompt: str, top_k: int | None = None) -> bool:
+    """Whether full logits are there, or at least the top_k largest."""
+    info = discover_cached(model_name, prompt)
+    if info is None:
+        return False
+    return info.has_logits if top_k is None else info.logits_top_k is not None and info.logits_top_k >= top_k
+
+
+def is_prompt_perplexity_cached(model_name: str, prompt: str) -> bool:
+    """Whether perplexity features are there."""
+    info = discover_cached(model_name, prompt)
+    return info is not None and info.has_perplexity
+
+
+def is_prompt_token_perplexity_cached(model_name: str, prompt: str) -> bool:
+    """Whether the perplexity of each token is there."""
+    info = discover_cached(model_name, prompt)
+    return info is not None and info.has_token_perplexity
+
+
+def pool(activations: Any, attention_mask: Any, pooling: str) -> Any:
+    """(batch, tokens, dim) and (batch, tokens) to (batch, dim): last_token, first_token, mean or max over the tokens that count."""
+    import torch
+
+    mask = attention_mask.to(activations.device).bool()
+    rows = torch.arange(mask.shape[0], device=mask.device)
+    if pooling == "first_token":
+        return activations[rows, mask.int().argmax(dim=1)]
+    if pooling == "last_token":
+        return activations[rows, mask.shape[1] - 1 - mask.flip(1).int().argmax(dim=1)]
+    wide = mask.unsqueeze(-1)
+    if pooling == "mean":
+        return (activations * wide).sum(dim=1) / wide.sum(dim=1).clamp(min=1).to(activations.dtype)
+    if pooling == "max":
+        return activations.masked_fill(~wide, float("-inf")).amax(dim=1)
+    raise ValueError(f"Unknown pooling: {pooling!r}. Use 'last_token', 'first_token', 'mean' or 'max'")
+
+
+# ------------------------------------------------------------------------------------------------------- what is there
+
+
+@dataclass
+class CachedPromptInfo:
+    """What is stored of one prompt. `dtypes` says in which dtypes its layers and logits are stored."""
+
+    raw_layers: list[int]
+    pooled: dict[str, list[int]]
+    has_logits: bool
+    logits_top_k: int | None
+    has_perplexity: bool
+    has_token_perplexity: bool
+    num_tokens: int | None
+    router_layers: list[int] = field(default_factory=list)
+    dtypes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class ModelCacheInfo:
+    """What is stored of one model."""
+
+    model_name: str | None
+    model_hash: str
+    size_bytes: int
+    num_prompts: int
+    num_layers: int
+    has_pooled: bool
+    has_perplexity: bool
+    has_logits: bool = False
+    identity: dict[str, str] = field(default_factory=dict)  # All fields that tell it from other models.
+
+    @property
+    def size_gb(self) -> float:
+        """The size in GiB."""
+        return self.size_bytes / _GIB
+
+
+@dataclass
+class CacheInfo:
+    """What is stored. Times are seconds since 1970."""
+
+    cache_dir: Path | str
+    total_size_bytes: int
+    models: list[ModelCacheInfo] = field(default_factory=list)
+    oldest_mtime: float | None = None
+    newest_mtime: float | None = None
+    cache_limit_bytes: int | None = None
+
+    @property
+    def total_size_gb(self) -> float:
+        """The size of everything in GiB."""
+        return self.total_size_bytes / _GIB
+
+
+def cache_info(model: str | None = None) -> CacheInfo:
+    """What is stored, of all models or of those with this name, from the index alone."""
+    backend = _current()
+    models, oldest, newest = [], [], []
+    for found in backend.native.models():
+        if model is not None and not _is_called(found, model) or found["entries"] == 0:
+            continue
+        models.append(
+            ModelCacheInfo(
+                model_name=found["name"] or None, model_hash=found["hash"], size_bytes=found["stored_bytes"], num_prompts=found["prompts"],
+                num_layers=len(found["layers"]), has_pooled=found["has_pooled"], has_perplexity=found["has_perplexity"],
+                has_logits=found["has_logits"], identity=found["fields"],
+            )
+        )  # fmt: skip
+        oldest.append(found["oldest_ns"] / 1e9)
+        newest.append(found["newest_ns"] / 1e9)
+    return CacheInfo(
+        cache_dir=backend.where,
+        total_size_bytes=sum(found.size_bytes for found in models),
+        models=sorted(models, key=lambda found: -found.size_bytes),
+        oldest_mtime=min(oldest, default=None),
+        newest_mtime=max(newest, default=None),
+        cache_limit_bytes=_limit_bytes or None,
+    )
+
+
+def _is_called(found: dict[str, Any], model: str) -> bool:
+    if isinstance(model, ModelIdentity):
+        return bool(found["encoding"] == _current().keys_of(model).encoding)
+    return bool(found["name"] == model)
+
+
+def discover_cached(model_name: str, prompt: str) -> CachedPromptInfo | None:
+    """What is stored of one prompt, without loading it; None if nothing is."""
+    backend = _current()
+    keys = backend.keys_of(model_name)
+    found = backend.native.discover(keys, prompt)
+    if found is None and not isinstance(model_name, ModelIdentity):
+        resolved = _resolved(model_name)
+        if resolved is not model_name:
+            keys = backend.keys_of(resolved)
+            found = backend.native.discover(keys, prompt)
+    if found is None:
+        return None
+    raw, pooled, router, logits, top_k_logits, perplexity, token_perplexity, has_mask = found
+    num_tokens = top_k = None
+    if has_mask:
+        mask = backend.native.find_record(keys, prompt, "mask", [])
+        num_tokens = None if mask is None else mask.shape()[0]
+    if top_k_logits:
+        values = backend.native.find_record(keys, prompt, "top_k_logits", top_k_logits)
+        top_k = None if values is None else values.shape()[-1]
+    stored = {dtype for _, dtype in raw} | {dtype for layers in pooled.values() for _, dtype in layers} | {*logits, *top_k_logits}
+    return CachedPromptInfo(
+        raw_layers=_distinct(raw),
+        pooled={pooling: _distinct(layers) for pooling, layers in pooled.items()},
+        has_logits=bool(logits),
+        logits_top_k=top_k,
+        has_perplexity=bool(perplexity),
+        has_token_perplexity=bool(token_perplexity),
+        num_tokens=num_tokens,
+        router_layers=_distinct(router),
+        dtypes=sorted(stored),
+    )
+
+
+def _distinct(layers: Iterable[tuple[int, str]]) -> list[int]:
+    return list(dict.fromkeys(layer for layer, _ in layers))  # They come sorted.
+
+
+def explain(model_name: str, prompt: str, layer: int, *, pooling: str | None = None) -> str:
+    """Why one layer of one prompt is not there, or that it is: names the field in which the nearest entry differs."""
+    backend = _current()
+    keys = backend.keys_of(model_name)
+    part = "raw" if pooling is None else "pooled"
+    nearest: Any = None
+    for dtype in _order():
+        explanation = backend.store.explain(keys.key(prompt, part, layer, pooling or "", dtype))
+        if explanation.is_hit:
+            return str(explanation)
+        if nearest is None or len(explanation.differing) < len(nearest.differing):
+            nearest = explanation
+    return str(nearest)
+
+
+def clear_cache() -> int:
+    """Removes all activations from the store, and nothing else. Returns how many entries there were."""
+    backend = _current()
+    backend.used = None
+    return int(backend.store.clear(_KIND).entries)
+
+
+def invalidate_extraction_cache(
+    model_name: str, prompts: Sequence[str] | None = None, layers: Sequence[int] | None = None
+) -> int:
+    """Removes what is stored of a model: all of it, or of some prompts, or some layers. Returns how many entries there were.
+
+    A plain name stands for every identity of that name.
+    """
+    backend = _current()
+    backend.used = None
+    removed = 0
+    for found in backend.native.models():
+        if not _is_called(found, model_name):
+            continue
+        wanted_prompts: list[str | None] = [None] if prompts is None else list(dict.fromkeys(prompts))
+        wanted_layers: list[int | None] = [None] if layers is None else list(dict.fromkeys(layers))
+        removed += _erase(backend, found, wanted_prompts, wanted_layers)
+    return removed
+
+
+def _erase(backend: _Backend, found: dict[str, Any], prompts: list[str | None], layers: list[int | None]) -> int:
+    encoding, count = found["encoding"], 0
+    for prompt in prompts:
+        for layer in layers:
+            wanted: dict[str, Any] = {"model": found["name"]}
+            if prompt is not None:
+                wanted["prompt"] = prompt
+            if layer is not None:
+                wanted["layer"] = layer
+            for entry in backend.store.scan(_KIND, wanted):
+                if _model_encoding(entry.key) == encoding and backend.store.erase(entry.key):
+                    count += 1
+    backend.store.flush()
+    return count
+
+
+_SLOT_FIELDS = {"layer", "part", "pooling", "prompt", "stored"}
+
+
+def _model_encoding(key: Any) -> bytes:
+    return _core.ActivationKeys({name: value for name, value in key.fields.items() if name not in _SLOT_FIELDS}).encoding
+
+
+def _hash_number(*parts: str) -> int:
+    """63 bits for a claim: two that collide wait for one another, and nothing worse."""
+    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "little") >> 1
