@@ -167,7 +167,7 @@ class ActivationCatalog {
   Result<std::vector<ActivationModel>> models();
   // nullopt if nothing is there. By model_encoding and the prompt's field of a key.
   Result<std::optional<DiscoveredPrompt>> discover(std::string_view model_encoding, std::string_view prompt_field);
-  // For each prompt, in the order in which it was learned of, the fraction of `layers` whose raw states are there … by layer.
+  // For each prompt, in no particular order, which of `layers` have raw states.
   Result<std::vector<std::vector<bool>>> coverage(std::string_view model_encoding, const std::vector<int64_t>& layers);
 
  private:

@@ -388,14 +388,13 @@ class _Run:
         self.held: list[int] = []
         self.last_publication = time.monotonic()
         self.is_off = cache._is_off()
-        is_shared = isinstance(self.backend.store, _core.Store) and not self.is_off and not self.backend.store.read_only
-        self.claims = self._open_claims() if is_shared else None
-
-    def _open_claims(self) -> Any:
-        try:
-            return _core.ClaimFile(Path(self.backend.store.path) / "claims.lock")
-        except OSError:
-            return None  # Then two may do the same work.
+        self.is_writable = not self.is_off and not getattr(self.backend.store, "read_only", False)
+        self.claims: Any = None
+        if self.is_writable and isinstance(self.backend.store, _core.Store):
+            try:
+                self.claims = _core.ClaimFile(self.backend.store.path / "claims.lock")
+            except OSError as error:
+                logger.debug(f"[CACHE] work is not shared with other processes: {error}")
 
     def run(self, invalidate: bool) -> tuple[Any, Any] | None:
         if invalidate and not self.is_off:
@@ -581,7 +580,7 @@ class _Run:
 
     def _publish(self) -> None:
         self.last_publication = time.monotonic()
-        if not self.is_off and not self.backend.store.read_only:
+        if self.is_writable:
             try:
                 self.backend.store.flush()
             except OSError as error:

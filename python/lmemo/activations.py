@@ -934,7 +934,7 @@ def _erase(backend: _Backend, found: dict[str, Any], prompts: list[str | None], 
             if layer is not None:
                 wanted["layer"] = layer
             for entry in backend.store.scan(_KIND, wanted):
-                if _model_encoding(entry.key) == encoding and backend.store.erase(entry.key):
+                if entry.key is not None and _model_encoding(entry.key) == encoding and backend.store.erase(entry.key):
                     count += 1
     backend.store.flush()
     return count

@@ -442,16 +442,19 @@ void init_activations(nb::module_& m) {
 
   nb::class_<Activations>(m, "NativeActivations", "Tensors in and out of a store.")
       .def(nb::init<nb::object>(), "store"_a, nb::sig("def __init__(self, store: StoreBase) -> None"))
-      .def("use_torch", &Activations::use_torch, "empty"_a, "types"_a)
+      .def("use_torch", &Activations::use_torch, "empty"_a, "types"_a,
+           nb::sig("def use_torch(self, empty: Callable[..., typing.Any], types: dict[str, typing.Any]) -> None"))
       .def("put_rows", &Activations::put_rows, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layers"_a, "columns"_a, "stored"_a, "compress"_a,
            "source"_a, "address"_a, "rows"_a, "dim"_a, "row_stride"_a)
       .def("put_tensors", &Activations::put_tensors, "keys"_a, "prompt"_a, "part"_a, "stored"_a.none(), "compress"_a, "tensors"_a)
       .def("find_layers", &Activations::find_layers, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layers"_a, "order"_a)
       .def("find_record", &Activations::find_record, "keys"_a, "prompt"_a, "part"_a, "order"_a)
       .def("missing_layers", &Activations::missing_layers, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layers"_a, "order"_a)
-      .def("load_layer", &Activations::load_layer, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layer"_a, "preferred"_a)
+      .def("load_layer", &Activations::load_layer, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layer"_a, "preferred"_a,
+           nb::sig("def load_layer(self, keys: ActivationKeys, prompt: str, part: str, pooling: str, layer: int, preferred: str) -> typing.Any"))
       .def("models", &Activations::models, nb::sig("def models(self) -> list[dict[str, typing.Any]]"))
-      .def("discover", &Activations::discover, "keys"_a, "prompt"_a)
+      .def("discover", &Activations::discover, "keys"_a, "prompt"_a,
+           nb::sig("def discover(self, keys: ActivationKeys, prompt: str) -> typing.Any"))
       .def("refresh", &Activations::refresh)
       .def("stored_bytes", &Activations::stored_bytes)
       .def("evict", &Activations::evict, "target_bytes"_a);

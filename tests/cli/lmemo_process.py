@@ -135,6 +135,28 @@ with lmemo.Store(sys.argv[1], publish_seconds=1000) as store, BackendInstrumenta
     subprocess.run([str(python) if python.exists() else sys.executable, "-c", code, str(directory)], check=True, timeout=60)
 
 
+def make_activations(directory: Path) -> None:
+    """A store with states of two models of one name, one of them with a layer that only some prompts have."""
+    code = """
+import sys, lmemo, torch
+from lmemo import activations
+from lmemo.activations import ModelIdentity
+activations.set_cache_backend(lmemo.Store(sys.argv[1], publish_seconds=1000))
+one, other = ModelIdentity("gpt2", dtype="float32", weights="a1b2"), ModelIdentity("gpt2", dtype="float32", weights="c3d4")
+for number in range(10):
+    states = torch.arange(2 * 3 * 4, dtype=torch.float32).reshape(1, 4, 6)[:, : 1 + number % 4]
+    mask = torch.ones(1, states.shape[1], dtype=torch.int64)
+    activations.save_prompt_activations(one, f"prompt {number}", [0, 5], states, mask)
+    if number < 4:
+        activations.save_prompt_activations(one, f"prompt {number}", [7], states[..., :3], mask)
+activations.save_prompt_pooled_activations(other, "prompt 1", [3, 4], torch.ones(1, 6), "mean")
+activations.save_prompt_perplexity(other, "prompt 1", torch.ones(3), torch.ones(2), torch.arange(3))
+activations.get_backend().flush()
+"""
+    python = ROOT / ".venv" / "bin" / "python"
+    subprocess.run([str(python) if python.exists() else sys.executable, "-c", code, str(directory)], check=True, timeout=60)
+
+
 def segment_in(directory: Path) -> Path:
     [segment] = [path for path in directory.rglob("*") if path.is_file() and path.stat().st_size > 500]
     return segment

@@ -57,6 +57,7 @@ CommandSpec root_command(const CliEnvironment& environment) {
     }
   };
   add("Computed once", forward_commands());
+  add("Computed once", activation_commands());
   add("Tokenizer", tokenizer_commands());
   add("The store", show_commands());
   add("The store", report_commands());

@@ -1,0 +1,16 @@
+# What is stored of hidden states.
+"$TEST_PYTHON" "$TEST_HELPERS" make_activations s
+export LMEMO_STORE=s
+run activations show
+run activations show gpt2 --json
+run activations show gpt3
+run activations show --quiet
+run activations discover gpt2 "prompt 1"
+run activations discover gpt2 "prompt 1" --json
+run activations discover gpt2 "prompt 99"
+run activations evict --to 3KiB --dry-run
+run activations clear --model gpt3 --yes
+run activations clear
+run activations clear --model gpt2 --yes
+run activations show
+run activations --help

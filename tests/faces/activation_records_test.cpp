@@ -1,0 +1,140 @@
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <random>
+
+#include "codec/float_convert.h"
+#include "lmemo/activations.h"
+#include "support/temp_directory.h"
+
+namespace lmemo {
+namespace {
+
+const std::vector<Field> kModel = {{"model", "gpt2"}, {"weights", "a1b2"}, {"dtype", "float32"}};
+
+std::vector<float> some_floats(size_t count) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  std::vector<float> floats(count);
+  for (float& number : floats) number = normal(random);
+  return floats;
+}
+
+std::string record_of(TensorType type, const std::vector<float>& floats, bool compress) {
+  TensorRecord record;
+  std::byte* out = record.add(type, {2, floats.size() / 2});
+  const TensorView source{TensorType::float32, {floats.size()}, false, std::as_bytes(std::span(floats))};
+  REQUIRE(copy_elements(source, type, out).ok());
+  Result<std::string> bytes = record.finish(compress);
+  REQUIRE(bytes.ok());
+  return *bytes;
+}
+
+TEST_CASE("a key made from a template is the key itself, whatever the part, the layer and the prompt") {
+  const auto keys = ActivationKeys::of(kModel);
+  REQUIRE(keys.ok());
+  for (const std::string& prompt : {std::string(), std::string("hello"), std::string(256, 'x'), std::string(257, 'y'), std::string("\xf0\x9f\x98\x80")})
+    for (const ActivationPart part : {ActivationPart::raw, ActivationPart::pooled, ActivationPart::router, ActivationPart::logits, ActivationPart::mask})
+      for (const int64_t layer : {int64_t{0}, int64_t{7}, int64_t{-1}, int64_t{1} << 40}) {
+        const TensorType stored = part == ActivationPart::mask ? TensorType::none : TensorType::float16;
+        std::vector<Field> fields = kModel;
+        fields.push_back({"part", FieldValue(name_of(part))});
+        fields.push_back({"prompt", prompt});
+        if (has_layer(part)) fields.push_back({"layer", layer});
+        if (part == ActivationPart::pooled) fields.push_back({"pooling", "mean"});
+        if (part != ActivationPart::mask) fields.push_back({"stored", "float16"});
+        const auto expected = Key::of(kActivationKind, fields);
+        REQUIRE(expected.ok());
+        const ActivationSlot slot{part, layer, "mean", stored};
+        const std::string field = ActivationKeys::prompt(prompt);
+        CHECK(keys->digest(field, slot) == expected->digest());
+        const auto key = keys->key(field, slot);
+        REQUIRE(key.ok());
+        CHECK(*key == *expected);
+      }
+}
+
+TEST_CASE("a model cannot name a field of the entry") {
+  for (const char* name : {"layer", "prompt", "part", "pooling", "stored"})
+    CHECK_FALSE(ActivationKeys::of({{"model", "m"}, {name, "x"}}).ok());
+}
+
+TEST_CASE("tensors come back with type, shape and bits; as another type as torch would round") {
+  const std::vector<float> floats = some_floats(3000);
+  for (const TensorType type : {TensorType::float16, TensorType::bfloat16, TensorType::float32})
+    for (const bool compress : {false, true}) {
+      const std::string record = record_of(type, floats, compress);
+      const auto tensors = read_tensors(bytes_of(record));
+      REQUIRE(tensors.ok());
+      REQUIRE(tensors->size() == 1);
+      const TensorView& tensor = tensors->front();
+      CHECK(tensor.type == type);
+      CHECK(tensor.shape == std::vector<uint64_t>{2, 1500});
+      CHECK(tensor.is_compressed == (compress && type == TensorType::bfloat16 ? true : tensor.is_compressed));
+      std::vector<float> back(3000), strided(4000, -1.0f);
+      REQUIRE(copy_elements(tensor, TensorType::float32, reinterpret_cast<std::byte*>(back.data())).ok());
+      for (size_t i = 0; i < floats.size(); ++i) CHECK(back[i] == doctest::Approx(floats[i]).epsilon(0.01));
+      if (type == TensorType::float32) CHECK(back == floats);
+      // Two rows, 2,000 numbers apart.
+      REQUIRE(copy_elements(tensor, TensorType::float32, reinterpret_cast<std::byte*>(strided.data()), 6000, 8000).ok());
+      CHECK(std::memcmp(strided.data(), back.data(), 6000) == 0);
+      CHECK(std::memcmp(strided.data() + 2000, back.data() + 1500, 6000) == 0);
+      CHECK(strided[1500] == -1.0f);
+    }
+}
+
+TEST_CASE("a record cut anywhere or with a flipped bit is refused or harmless") {
+  std::string record = record_of(TensorType::bfloat16, some_floats(300), true);
+  for (size_t cut = 0; cut < record.size(); ++cut) CHECK_FALSE(read_tensors(bytes_of(record).first(cut)).ok());
+  std::vector<std::byte> out(1 << 16);
+  for (size_t bit = 0; bit < record.size() * 8; ++bit) {
+    record[bit / 8] ^= static_cast<char>(1 << bit % 8);
+    if (const auto tensors = read_tensors(bytes_of(record)); tensors.ok())
+      for (const TensorView& tensor : *tensors)
+        if (tensor.byte_count() <= out.size()) static_cast<void>(copy_elements(tensor, tensor.type, out.data()));
+    record[bit / 8] ^= static_cast<char>(1 << bit % 8);
+  }
+}
+
+TEST_CASE("the catalog counts what is there, once, through replacement, publication and removal") {
+  const test::TempDirectory directory;
+  auto store = *open_store(directory / "store");
+  ActivationCatalog catalog(*store);
+  const auto keys = ActivationKeys::of(kModel);
+  const auto put = [&](int prompt, ActivationPart part, int64_t layer, TensorType stored, const std::string& value) {
+    REQUIRE(store->put(*keys->key(ActivationKeys::prompt("prompt " + std::to_string(prompt)), {part, layer, "mean", stored}), bytes_of(value)).ok());
+  };
+  for (int prompt = 0; prompt < 20; ++prompt) {
+    for (int64_t layer = 0; layer < (prompt < 5 ? 3 : 2); ++layer) put(prompt, ActivationPart::raw, layer, TensorType::float16, "x");
+    put(prompt, ActivationPart::mask, 0, TensorType::none, "m");
+    if (prompt % 4 == 0) REQUIRE(catalog.models().ok());
+    if (prompt % 7 == 0) REQUIRE(store->flush().ok());
+  }
+  put(3, ActivationPart::raw, 1, TensorType::float16, std::string(1000, 'y'));
+  put(3, ActivationPart::raw, 1, TensorType::float32, "z");
+  put(4, ActivationPart::pooled, 6, TensorType::float32, "p");
+  auto models = *catalog.models();
+  REQUIRE(models.size() == 1);
+  CHECK(models[0].name == "gpt2");
+  CHECK(models[0].prompts == 20);
+  CHECK(models[0].entries == 67);
+  CHECK(models[0].raw_layers == std::map<int64_t, uint64_t>{{0, 20}, {1, 20}, {2, 5}});
+  CHECK(models[0].poolings == std::set<std::string>{"mean"});
+  CHECK(models[0].stored_bytes == store->stats().kinds[kActivationKind].stored_bytes);
+
+  const auto found = *catalog.discover(keys->model_encoding(), ActivationKeys::prompt("prompt 3"));
+  REQUIRE(found);
+  CHECK(found->raw.size() == 4);
+  CHECK(found->has_mask);
+  CHECK_FALSE(*catalog.discover(keys->model_encoding(), ActivationKeys::prompt("prompt 99")));
+  const auto coverage = *catalog.coverage(keys->model_encoding(), {0, 2});
+  CHECK(coverage.size() == 20);
+
+  REQUIRE(store->erase(*keys->key(ActivationKeys::prompt("prompt 3"), {ActivationPart::raw, 1, "", TensorType::float32})).ok());
+  CHECK((*catalog.models())[0].entries == 66);
+  REQUIRE(store->clear(kActivationKind).ok());
+  CHECK(catalog.models()->empty());
+}
+
+}  // namespace
+}  // namespace lmemo
