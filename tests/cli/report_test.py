@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -150,3 +151,27 @@ def test_a_page_that_cannot_be_written_is_an_error_and_leaves_nothing(lmemo: Lme
     assert ran.returncode == 1
     assert "no/such/folder" in ran.stderr
     assert sorted(path.name for path in lmemo.directory.iterdir()) == []
+
+
+ACTIVATIONS = """
+import sys, torch
+from lmemo import activations
+activations.set_cache_backend(sys.argv[1])
+for number in range(96):
+    layers = range(4) if number < 48 else range(2)
+    activations.save_prompt_activations("tiny", f"prompt {number}", list(layers), torch.ones(1, 3, 8 * len(layers)), torch.ones(1, 3))
+"""
+
+
+def test_the_map_of_layers_is_full_where_states_are(lmemo: Lmemo, browser: Any) -> None:
+    subprocess.run([sys.executable, "-c", ACTIVATIONS, str(lmemo.directory / "store")], check=True)
+    file, said = reported(lmemo)
+    assert [(model["prompts"], model["layers"]) for model in said["activations"]] == [(96, 4)]
+    seen = opened(browser, file)
+    assert seen.complaints == []
+    cells = seen.page.locator("#presence svg rect")
+    titles = [cells.nth(i).locator("title").text_content() or "" for i in range(cells.count())]
+    assert titles[0] == "prompts 0–1, layer 0: 100.0 %"
+    assert len(titles) == 48 * 4
+    assert sum(title.endswith("100.0 %") for title in titles if "layer 0:" in title or "layer 1:" in title) == 96
+    assert str(seen.page.locator("#presence svg").get_attribute("aria-label")).endswith(": 75.0 % of the map")

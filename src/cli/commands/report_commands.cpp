@@ -39,6 +39,15 @@ void report_json(CommandContext& context, const ReportData& report, const std::s
   add_shares(json, "kinds", report.kinds);
   add_shares(json, "models", report.models);
   add_shares(json, "tokenizers", report.tokenizers);
+  json.begin_array("activations");
+  for (const ReportPresence& presence : report.presence) {
+    json.begin_object();
+    json.member("model", presence.model);
+    json.member("prompts", presence.prompts);
+    json.member("layers", presence.layers.size());
+    json.end_object();
+  }
+  json.end_array();
   json.end_object();
   context.console.out(json);
 }
@@ -69,6 +78,7 @@ int run_report(CommandContext& context) {
     Result<std::unique_ptr<Store>> store = open_existing_store(context, Access::look);
     if (!store.ok()) return fail(context, store.error());
     if (const Status status = gather_sizes(**store, report, watch); !status.ok()) return fail(context, status.error());
+    if (const Status status = gather_presence(**store, report); !status.ok()) return fail(context, status.error());
   }
   judge(report);
 

@@ -5,11 +5,14 @@
 
 #include "base/units.h"
 #include "cli/report/html_text.h"
+#include "lmemo/activations.h"
 
 namespace lmemo::cli {
 namespace {
 
 constexpr size_t kMostShares = 12;
+constexpr size_t kMostPresenceMaps = 6;
+constexpr size_t kMostPresenceRows = 48;
 constexpr double kNearlyFull = 0.95;
 
 struct Sum {
@@ -41,6 +44,21 @@ std::vector<ReportShare> largest_first(const std::map<std::string, Sum>& sums) {
   shares.resize(kMostShares - 1);
   shares.push_back(others);
   return shares;
+}
+
+// A model's prompts in at most so many stretches, and the share of each that has each layer.
+ReportPresence presence_of(const ActivationModel& model, const std::vector<int64_t>& layers, const std::vector<std::vector<bool>>& coverage) {
+  ReportPresence presence{shortened(model.name, 64) + " (" + model.hash + ")", coverage.size(), layers, {}};
+  const size_t prompts_per_row = (coverage.size() + kMostPresenceRows - 1) / kMostPresenceRows;
+  for (size_t first = 0; first < coverage.size(); first += prompts_per_row) {
+    const size_t end = std::min(first + prompts_per_row, coverage.size());
+    ReportPresence::Row row{first, end - 1, std::vector<double>(layers.size(), 0.0)};
+    for (size_t prompt = first; prompt < end; ++prompt)
+      for (size_t layer = 0; layer < layers.size(); ++layer)
+        if (coverage[prompt][layer]) row.shares[layer] += 1.0 / static_cast<double>(end - first);
+    presence.rows.push_back(std::move(row));
+  }
+  return presence;
 }
 
 uint64_t chunks_in(const ReportData& report, uint64_t ReportChunks::*count) {
@@ -83,6 +101,20 @@ Status gather_sizes(Store& store, ReportData& report, const Watch& watch) {
   report.kinds = largest_first(kinds);
   report.models = largest_first(models);
   report.tokenizers = largest_first(tokenizers);
+  return {};
+}
+
+Status gather_presence(Store& store, ReportData& report) {
+  ActivationCatalog catalog(store);
+  LMEMO_ASSIGN(std::vector<ActivationModel> models, catalog.models());
+  std::erase_if(models, [](const ActivationModel& model) { return model.raw_layers.empty(); });
+  std::sort(models.begin(), models.end(), [](const auto& a, const auto& b) { return a.stored_bytes > b.stored_bytes; });
+  for (size_t i = 0; i < std::min(models.size(), kMostPresenceMaps); ++i) {
+    std::vector<int64_t> layers;
+    for (const auto& [layer, prompts] : models[i].raw_layers) layers.push_back(layer);
+    LMEMO_ASSIGN(const auto coverage, catalog.coverage(models[i].encoding, layers));
+    report.presence.push_back(presence_of(models[i], layers, coverage));
+  }
   return {};
 }
 

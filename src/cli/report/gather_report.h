@@ -11,6 +11,8 @@ namespace lmemo::cli {
 
 // Sizes by kind, model and tokenizer.
 Status gather_sizes(Store& store, ReportData& report, const Watch& watch);
+// Which layers of which prompts have their states.
+Status gather_presence(Store& store, ReportData& report);
 // The sentence on top: the first thing that needs attention, or that nothing does.
 void judge(ReportData& report);
 
