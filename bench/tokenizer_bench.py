@@ -87,7 +87,7 @@ def documents(workload: str) -> list[str]:
     if workload == "chinese":
         lines = [
             "\n".join(line for line in text.split("\n") if re.search("[\u4e00-\u9fff]", line))
-            for text in texts_below(debian, ["*/zh_CN/*.gz", "*.zh-cn.html"], 20_000_000)
+            for text in texts_below(debian, ["zh_CN/*/*.gz", "*.zh-cn.html"], 20_000_000)
         ]
         return [text for text in lines if len(text) > 50]
     english = texts_below(debian, ["*.en.html", "man2/*.gz", "man3/*.gz", "debian-faq*.txt.gz"], 20_000_000)
