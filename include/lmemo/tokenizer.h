@@ -59,13 +59,23 @@ struct DecodeOptions {
   bool skip_special_tokens = true;
 };
 
+namespace detail {
+// Up to 64 MiB of what was freed are kept for the next results: touching fresh memory takes long.
+void* allocate_result(size_t bytes);
+void free_result(void* memory, size_t bytes) noexcept;
+}  // namespace detail
+
 // A vector of ids whose `resize` leaves new ones unwritten: they are about to be.
 template <typename Number>
-struct UnwrittenAllocator : std::allocator<Number> {
+struct UnwrittenAllocator {
+  using value_type = Number;
+
+  UnwrittenAllocator() = default;
   template <typename Other>
-  struct rebind {
-    using other = UnwrittenAllocator<Other>;
-  };
+  UnwrittenAllocator(const UnwrittenAllocator<Other>&) noexcept {}
+
+  Number* allocate(size_t count) { return static_cast<Number*>(detail::allocate_result(count * sizeof(Number))); }
+  void deallocate(Number* numbers, size_t count) noexcept { detail::free_result(numbers, count * sizeof(Number)); }
   template <typename Made>
   void construct(Made* place) noexcept {
     ::new (static_cast<void*>(place)) Made;
@@ -74,6 +84,7 @@ struct UnwrittenAllocator : std::allocator<Number> {
   void construct(Made* place, Arguments&&... arguments) {
     ::new (static_cast<void*>(place)) Made(std::forward<Arguments>(arguments)...);
   }
+  bool operator==(const UnwrittenAllocator&) const = default;
 };
 using TokenIds = std::vector<uint32_t, UnwrittenAllocator<uint32_t>>;
 

@@ -57,8 +57,10 @@ class FastTokenizer::Batch {
     plan_tasks(threads > 1);
     threads = static_cast<unsigned>(std::clamp<size_t>(tasks_.size(), 1, threads));
     {
-      const Helpers helpers(threads - 1, [this] { work(); });
-      work();
+      workers_.resize(threads);
+      std::atomic<size_t> number = 1;
+      const Helpers helpers(threads - 1, [&] { work(workers_[number.fetch_add(1, std::memory_order_relaxed)]); });
+      work(workers_[0]);
     }
     for (const Task& task : tasks_)
       if (task.error) return *task.error;
@@ -71,10 +73,21 @@ class FastTokenizer::Batch {
     size_t first_text, last_text;
     size_t part_begin = 0, part_end = 0;  // Of first_text, if it is only a part.
     bool is_part = false;
-    IdBuffer ids = {};
+    const IdBuffer* buffer = nullptr;  // Of the worker that did it; what is its own begins and ends at:
+    size_t ids_begin = 0, ids_end = 0;
     std::vector<uint64_t> ends = {};  // Where the ids of each text end; none for a part that is not the last of its text.
     std::optional<Error> error = {};
     uint64_t first_id = 0;
+
+    std::span<const uint32_t> ids() const {
+      return buffer ? buffer->from(ids_begin).first(ids_end - ids_begin) : std::span<const uint32_t>();
+    }
+  };
+
+  // What one thread makes, task by task.
+  struct Worker {
+    IdBuffer ids;
+    Scratch scratch;
   };
 
   void plan_tasks(bool is_parallel) {
@@ -106,48 +119,61 @@ class FastTokenizer::Batch {
     }
   }
 
-  void work() {
-    Scratch scratch;
+  void work(Worker& worker) {
+    worker.ids.expect(expected_ids());
     for (size_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < tasks_.size();) {
-      if (tasks_[i].is_part) {
-        do_part(tasks_[i], scratch);
+      Task& task = tasks_[i];
+      task.ids_begin = worker.ids.size();
+      if (task.is_part) {
+        do_part(task, worker);
       } else {
-        do_texts(tasks_[i], scratch);
+        do_texts(task, worker);
       }
+      task.buffer = &worker.ids;
+      task.ids_end = worker.ids.size();
     }
   }
 
-  void do_texts(Task& task, Scratch& scratch) {
+  // Room for one id a byte, which only takes memory where ids are written; less for large batches, which grow.
+  size_t expected_ids() const {
+    constexpr size_t kMaxRoom = size_t{14} << 20;
+    size_t bytes = 0;
+    for (const std::string_view text : texts_) bytes += text.size() + call_.frame.before.size() + call_.frame.after.size();
+    bytes = bytes / workers_.size() + (workers_.size() > 1 ? bytes / 4 : 0);
+    return bytes < 2048 ? 0 : std::min(bytes, kMaxRoom);
+  }
+
+  void do_texts(Task& task, Worker& worker) {
     task.ends.reserve(task.last_text - task.first_text);
     size_t bytes = 0, all_bytes = 0;
     for (size_t i = task.first_text; i < task.last_text; ++i) all_bytes += texts_[i].size();
     bool knows_ratio = all_bytes < 2 * kTaskBytes;
     for (size_t i = task.first_text; i < task.last_text; ++i) {
       if (!knows_ratio && bytes >= kTaskBytes) {
-        const double ratio = static_cast<double>(task.ids.size()) / static_cast<double>(bytes);
-        task.ids.expect(static_cast<size_t>(ratio * 1.1 * static_cast<double>(all_bytes)));
+        const double ratio = static_cast<double>(worker.ids.size() - task.ids_begin) / static_cast<double>(bytes);
+        worker.ids.expect(task.ids_begin + static_cast<size_t>(ratio * 1.1 * static_cast<double>(all_bytes)));
         knows_ratio = true;
       }
       bytes += texts_[i].size();
-      const Status status = tokenizer_.encode_text(texts_[i], call_, scratch, task.ids);
+      const Status status = tokenizer_.encode_text(texts_[i], call_, worker.scratch, worker.ids);
       if (!status.ok()) return note(task, i, status.error());
-      task.ends.push_back(task.ids.size());
+      task.ends.push_back(worker.ids.size() - task.ids_begin);
     }
   }
 
-  void do_part(Task& task, Scratch& scratch) {
+  void do_part(Task& task, Worker& worker) {
     const std::string_view text = texts_[task.first_text];
     const std::string_view part = text.substr(task.part_begin, task.part_end - task.part_begin);
     if (const Status status = expect_utf8(part); !status.ok()) {
       // The place is counted from the start of the whole text, which is looked at again to say it.
       return note(task, task.first_text, expect_utf8(text).error());
     }
-    if (task.part_begin == 0) task.ids.append(call_.frame.before);
-    const Status status = tokenizer_.encode_raw(part, scratch, task.ids);
+    if (task.part_begin == 0) worker.ids.append(call_.frame.before);
+    const Status status = tokenizer_.encode_raw(part, worker.scratch, worker.ids);
     if (!status.ok()) return note(task, task.first_text, status.error());
     if (task.part_end < text.size()) return;
-    task.ids.append(call_.frame.after);
-    task.ends.push_back(task.ids.size());
+    worker.ids.append(call_.frame.after);
+    task.ends.push_back(worker.ids.size() - task.ids_begin);
   }
 
   static void note(Task& task, size_t text, const Error& error) {
@@ -161,20 +187,19 @@ class FastTokenizer::Batch {
     for (Task& task : tasks_) {
       task.first_id = count;
       for (const uint64_t end : task.ends) batch.offsets.push_back(count + end);
-      count += task.ids.size();
+      count += task.ids().size();
     }
     if (call_.rules.padding) return padded(batch.offsets);
-    if (tasks_.size() == 1) {
-      batch.ids = std::move(tasks_[0].ids).take();
+    if (workers_.size() == 1) {
+      batch.ids = std::move(workers_[0].ids).take();
       return batch;
     }
     batch.ids.resize(count);
     next_ = 0;
     const auto copy = [&] {
       for (size_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < tasks_.size();) {
-        IdBuffer ids = std::move(tasks_[i].ids);
-        if (ids.size() > 0)
-          std::memcpy(batch.ids.data() + tasks_[i].first_id, ids.data(), ids.size() * sizeof(uint32_t));
+        const std::span<const uint32_t> ids = tasks_[i].ids();
+        if (!ids.empty()) std::memcpy(batch.ids.data() + tasks_[i].first_id, ids.data(), ids.size_bytes());
       }
     };
     {
@@ -196,7 +221,7 @@ class FastTokenizer::Batch {
     for (Task& task : tasks_) {
       uint64_t begin = 0;
       for (const uint64_t end : task.ends) {
-        const std::span<const uint32_t> made = task.ids.from(begin).first(end - begin);
+        const std::span<const uint32_t> made = task.ids().subspan(begin, end - begin);
         ids.insert(ids.end(), made.begin(), made.end());
         padding.apply(ids, target);
         all.append(ids);
@@ -204,7 +229,7 @@ class FastTokenizer::Batch {
         ids.clear();
         begin = end;
       }
-      const std::span<const uint32_t> rest = task.ids.from(begin);
+      const std::span<const uint32_t> rest = task.ids().subspan(begin);
       ids.insert(ids.end(), rest.begin(), rest.end());
     }
     batch.ids = std::move(all).take();
@@ -214,7 +239,8 @@ class FastTokenizer::Batch {
   const FastTokenizer& tokenizer_;
   const std::span<const std::string_view> texts_;
   const Call& call_;
-  std::vector<Task> tasks_;  // Each is changed only by the thread that took it.
+  std::vector<Task> tasks_;      // Each is changed only by the thread that took it.
+  std::vector<Worker> workers_;  // One for each thread.
   std::atomic<size_t> next_ = 0;
 };
 
