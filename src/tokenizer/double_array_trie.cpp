@@ -11,7 +11,7 @@ namespace lmemo::tokenizer {
 // place; a larger family does not look at blocks in which others found none.
 class DoubleArrayTrie::Builder {
  public:
-  Builder(const std::vector<std::pair<std::string_view, uint32_t>>& texts, std::vector<Node>& nodes)
+  Builder(const std::vector<std::pair<std::string_view, uint32_t>>& texts, TableVector<Node>& nodes)
       : texts_(texts), nodes_(nodes) {
     nodes_.clear();
     add_block();
@@ -108,7 +108,7 @@ class DoubleArrayTrie::Builder {
 
   static constexpr size_t kMaxFailures = 4;
   const std::vector<std::pair<std::string_view, uint32_t>>& texts_;
-  std::vector<Node>& nodes_;
+  TableVector<Node>& nodes_;
   std::vector<Child> children_;
   std::vector<Open> open_;
   std::vector<Block> blocks_;

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "tokenizer/lazy_memory.h"
+
 namespace lmemo::tokenizer {
 
 class DoubleArrayTrie {
@@ -64,7 +66,7 @@ class DoubleArrayTrie {
   };
 
   class Builder;
-  std::vector<Node> nodes_ = std::vector<Node>(256);
+  TableVector<Node> nodes_ = TableVector<Node>(256);
 };
 
 }  // namespace lmemo::tokenizer

@@ -40,7 +40,7 @@ class ByteAlphabet {
 
 }  // namespace
 
-std::unique_ptr<ByteLevelBpe> ByteLevelBpe::make(const Bpe& bpe) {
+std::unique_ptr<ByteLevelBpe> ByteLevelBpe::make(const Bpe& bpe, std::vector<KnownPiece>& known) {
   const BpeOptions& options = bpe.options();
   if (!options.continuing_subword_prefix.empty() || !options.end_of_word_suffix.empty() || options.byte_fallback)
     return nullptr;
@@ -83,6 +83,7 @@ std::unique_ptr<ByteLevelBpe> ByteLevelBpe::make(const Bpe& bpe) {
   TextMap<uint32_t> wholes;
   for (const MergeEncoder::Token& token : tokens) {
     if (encoder->is_reached(token.id) || options.ignore_merges) borders->add_token(token.text);
+    if (encoder->is_reached(token.id) || options.ignore_merges) add_known(known, token.text, token.id);
     if (!encoder->is_reached(token.id) && options.ignore_merges) {
       borders->add_whole(token.text);
       wholes.emplace(token.text, token.id);

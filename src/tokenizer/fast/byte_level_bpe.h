@@ -14,7 +14,7 @@ class ByteLevelBpe final : public PieceModel {
  public:
   // Null if the model is one that only the reference can do: it lacks bytes, has options that need characters, or its
   // merges are in no order of time.
-  static std::unique_ptr<ByteLevelBpe> make(const Bpe& bpe);
+  static std::unique_ptr<ByteLevelBpe> make(const Bpe& bpe, std::vector<KnownPiece>& known);
 
   Status encode(std::string_view piece, IdBuffer& out) const override;
 

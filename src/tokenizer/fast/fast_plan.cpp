@@ -88,11 +88,11 @@ Normalizing normalizing_of(const Json& json, const Normalizer* normalizer) {
 std::optional<FastPlan> byte_level_plan(const Json& file, const Parts& parts, const Bpe& bpe, bool use_simd) {
   const std::optional<ByteLevelSplit> split = byte_level_split_of(part_of(file, "pre_tokenizer"));
   if (!split) return std::nullopt;
-  std::unique_ptr<ByteLevelBpe> model = ByteLevelBpe::make(bpe);
+  FastPlan plan;
+  std::unique_ptr<ByteLevelBpe> model = ByteLevelBpe::make(bpe, plan.known);
   if (!model) return std::nullopt;
 
   Normalizing normalizing = normalizing_of(part_of(file, "normalizer"), parts.normalizer.get());
-  FastPlan plan;
   plan.normalizer = std::move(normalizing.rewriter);
   plan.adds_space = split->adds_space;
   plan.may_cut_at_lines = normalizing.newlines == Normalizing::Newlines::stay && !split->adds_space;
@@ -131,7 +131,7 @@ std::optional<FastPlan> sentence_plan(const Json& file, const Parts& parts, cons
   if (!plan.normalizer || !leaves_marked_text_whole(part_of(file, "pre_tokenizer")) ||
       parts.added_tokens.any_normalized())
     return std::nullopt;
-  std::unique_ptr<SentenceBpe> model = SentenceBpe::make(bpe);
+  std::unique_ptr<SentenceBpe> model = SentenceBpe::make(bpe, plan.known);
   if (!model) return std::nullopt;
   plan.splitter = model->splitter();
   plan.model = std::move(model);

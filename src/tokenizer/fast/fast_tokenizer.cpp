@@ -24,7 +24,21 @@ FastTokenizer::FastTokenizer(Parts parts, FastPlan plan)
       special_frame_(frame_of(true)),
       may_cut_(plan_.may_cut_at_lines && parts_.added_tokens.stay_within_lines()),
       table_(kTableBits),
-      long_table_(kLongTableBits) {}
+      long_table_(kLongTableBits) {
+  put_known();
+}
+
+// The table's lines are fetched some pieces ahead.
+void FastTokenizer::put_known() {
+  constexpr size_t kAhead = 16;
+  for (size_t i = 0; i < plan_.known.size() + kAhead; ++i) {
+    if (i < plan_.known.size()) table_.prefetch(plan_.known[i].key.hash());
+    if (i < kAhead) continue;
+    const KnownPiece& piece = plan_.known[i - kAhead];
+    table_.put(piece.key, piece.key.hash(), {&piece.id, 1});
+  }
+  plan_.known = {};
+}
 
 Result<FastTokenizer::Call> FastTokenizer::call_of(const EncodeOptions& options) const {
   const size_t added = parts_.post_processor && options.add_special_tokens ? parts_.post_processor->added_count() : 0;

@@ -26,6 +26,7 @@ struct FastPlan {
   bool may_cut_at_lines = false;   // A long text may be cut behind a newline between two visible characters.
   std::unique_ptr<PieceSplitter> splitter;
   std::unique_ptr<PieceModel> model;
+  std::vector<KnownPiece> known = {};  // Before the first text.
 };
 
 class FastTokenizer final : public ReferenceTokenizer {
@@ -64,6 +65,7 @@ class FastTokenizer final : public ReferenceTokenizer {
     bool is_simple() const { return frame.is_simple && !rules.truncation; }
   };
 
+  void put_known();
   Result<Call> call_of(const EncodeOptions& options) const;
   Frame frame_of(bool add_special_tokens) const;
   // Truncation and the post-processor, on the ids from `first` on.
@@ -74,7 +76,7 @@ class FastTokenizer final : public ReferenceTokenizer {
   Status encode_segment(std::string_view text, Scratch& scratch, IdBuffer& ids) const;
   Status encode_stretch(std::string_view stretch, Scratch& scratch, IdBuffer& ids) const;
 
-  const FastPlan plan_;
+  FastPlan plan_;  // Constant after construction.
   const Frame plain_frame_, special_frame_;
   const bool may_cut_;  // Long texts.
   mutable PieceTable table_;           // Both take care of their own threads.

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include "tokenizer/fast/lazy_memory.h"
+#include "tokenizer/lazy_memory.h"
 
 namespace lmemo::tokenizer {
 namespace {

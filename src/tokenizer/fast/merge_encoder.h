@@ -66,10 +66,10 @@ class MergeEncoder {
   bool border_holds(uint32_t left, uint32_t right, bool look_at_whole) const;
 
   DoubleArrayTrie trie_;     // Of the tokens that can come out.
-  std::vector<Made> made_;   // By id.
+  TableVector<Made> made_;   // By id.
   std::vector<bool> reached_;
-  std::vector<uint64_t> pair_filter_;  // One bit for each pair, by its hash: most pairs are no merge.
-  std::vector<PairRank> pair_ranks_;
+  TableVector<uint64_t> pair_filter_;  // One bit for each pair, by its hash: most pairs are no merge.
+  TableVector<PairRank> pair_ranks_;
   unsigned pair_shift_ = 0;
 };
 

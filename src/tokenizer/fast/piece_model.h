@@ -1,12 +1,26 @@
 // The ids of one piece, made anew: what the piece table did not know.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "lmemo/result.h"
 #include "tokenizer/fast/id_buffer.h"
+#include "tokenizer/fast/piece_table.h"
 
 namespace lmemo::tokenizer {
+
+// A piece that has this one id, which is known before it is ever met.
+struct KnownPiece {
+  PieceTable::Key key;
+  uint32_t id;
+};
+
+// Notes the piece if it is one for the piece table.
+inline void add_known(std::vector<KnownPiece>& known, std::string_view piece, uint32_t id) {
+  if (!piece.empty() && piece.size() <= PieceTable::kMaxKeyBytes) known.push_back({PieceTable::key_of(piece), id});
+}
 
 class PieceModel {
  public:

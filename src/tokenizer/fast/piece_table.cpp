@@ -1,6 +1,6 @@
 #include "tokenizer/fast/piece_table.h"
 
-#include "tokenizer/fast/lazy_memory.h"
+#include "tokenizer/lazy_memory.h"
 
 namespace lmemo::tokenizer {
 namespace {

@@ -82,7 +82,7 @@ class BlankText final : public TextRewriter {
 
 std::unique_ptr<TextRewriter> make_blank_text(bool adds_blank) { return std::make_unique<BlankText>(adds_blank); }
 
-std::unique_ptr<SentenceBpe> SentenceBpe::make(const Bpe& bpe) {
+std::unique_ptr<SentenceBpe> SentenceBpe::make(const Bpe& bpe, std::vector<KnownPiece>& known) {
   const BpeOptions& options = bpe.options();
   if (!options.byte_fallback || options.ignore_merges || !options.continuing_subword_prefix.empty() ||
       !options.end_of_word_suffix.empty())
@@ -111,6 +111,7 @@ std::unique_ptr<SentenceBpe> SentenceBpe::make(const Bpe& bpe) {
   auto borders = std::make_shared<Borders>();
   for (const MergeEncoder::Token& token : vocab->tokens) {
     if (!encoder->is_reached(token.id)) continue;
+    add_known(known, token.text, token.id);
     borders->beyond_ascii.add_token(token.text);
     for (size_t i = 1; i < token.text.size(); ++i) {
       const auto before = static_cast<unsigned char>(token.text[i - 1]), after = static_cast<unsigned char>(token.text[i]);

@@ -27,7 +27,7 @@ class SentenceBpe final : public PieceModel {
  public:
   // Null if the model is one that only the reference can do: without tokens for all bytes, with merges of them, with
   // blanks in tokens.
-  static std::unique_ptr<SentenceBpe> make(const Bpe& bpe);
+  static std::unique_ptr<SentenceBpe> make(const Bpe& bpe, std::vector<KnownPiece>& known);
 
   // Requires: no "▁" in the piece.
   Status encode(std::string_view piece, IdBuffer& out) const override;
