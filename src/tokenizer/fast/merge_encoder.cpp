@@ -43,6 +43,31 @@ class OpenPlaces {
 
 }  // namespace
 
+// Which token follows another one, for a long text that says the same again and again: without it, a row of dashes
+// would try all lengths of them at every step.
+class MergeEncoder::Memo {
+ public:
+  explicit Memo(size_t byte_count) : is_used_(byte_count >= kMinBytes) {
+    if (is_used_) entries_.resize(kEntries);
+  }
+
+  // The longest token that `token` begins with, itself included, whose border to `last` holds; or kNone.
+  uint32_t first_holding(const MergeEncoder& encoder, uint32_t last, uint32_t token) {
+    if (!is_used_) return encoder.first_holding(last, token);
+    Entry& entry = entries_[(last * 31 + token) % kEntries];
+    if (entry.last != last || entry.token != token) entry = {last, token, encoder.first_holding(last, token)};
+    return entry.found;
+  }
+
+ private:
+  static constexpr size_t kMinBytes = 256, kEntries = 1024;
+  struct Entry {
+    uint32_t last = kNone, token = kNone, found = kNone;
+  };
+  const bool is_used_;
+  std::vector<Entry> entries_;
+};
+
 std::optional<MergeEncoder> MergeEncoder::make(std::span<const Token> tokens, std::span<const uint32_t> atoms,
                                                std::span<const Merge> merges, uint32_t id_limit) {
   MergeEncoder encoder;
@@ -142,11 +167,15 @@ bool MergeEncoder::border_holds(uint32_t left, uint32_t right, bool look_at_whol
 bool MergeEncoder::find_makings(std::span<const uint32_t> atoms, std::span<const Merge> merges) {
   for (const uint32_t id : atoms) reached_[id] = true;
   std::vector<uint32_t> by_length(merges.size());
-  std::iota(by_length.begin(), by_length.end(), 0u);
-  std::sort(by_length.begin(), by_length.end(), [&](uint32_t a, uint32_t b) {
-    const uint32_t a_bytes = made_[merges[a].id].byte_count, b_bytes = made_[merges[b].id].byte_count;
-    return a_bytes != b_bytes ? a_bytes < b_bytes : a < b;
-  });
+  std::vector<uint32_t> starts(2);  // Of each length, by counting: comparing would look all over the tables.
+  for (const Merge& merge : merges) {
+    const size_t bytes = made_[merge.id].byte_count;
+    if (starts.size() < bytes + 2) starts.resize(bytes + 2);
+    ++starts[bytes + 1];
+  }
+  std::partial_sum(starts.begin(), starts.end(), starts.begin());
+  for (uint32_t place = 0; place < merges.size(); ++place)
+    by_length[starts[made_[merges[place].id].byte_count]++] = place;
   for (const uint32_t place : by_length) {
     const auto& [left, right, id, rank] = merges[place];
     if (!reached_[left] || !reached_[right] || !border_holds(left, right, false)) continue;
@@ -161,6 +190,11 @@ bool MergeEncoder::find_makings(std::span<const uint32_t> atoms, std::span<const
   return true;
 }
 
+uint32_t MergeEncoder::first_holding(uint32_t last, uint32_t token) const {
+  while (token != kNone && !border_holds(last, token, true)) token = made_[token].prefix;
+  return token;
+}
+
 void MergeEncoder::encode(std::string_view text, IdBuffer& out) const {
   const char* const begin = text.data();
   const char* const end = begin + text.size();
@@ -168,31 +202,33 @@ void MergeEncoder::encode(std::string_view text, IdBuffer& out) const {
   uint32_t* ids = out.room_for(text.size());
   uint32_t* const first_id = ids;
   OpenPlaces places(text.size());
+  Memo memo(text.size());
 
+  if (text.empty()) return;
   const char* at = begin;
   uint32_t token = trie_.longest_prefix(at, end);
-  while (token != kNone) {
+  for (;;) {
     const uint32_t last = ids == first_id ? kNone : ids[-1];
-    for (;;) {
-      const uint32_t byte_count = made_[token].byte_count;
-      if (places.is_open(static_cast<size_t>(at - begin) + byte_count) &&
-          (last == kNone || border_holds(last, token, true))) {
-        *ids++ = token;
-        at += byte_count;
-        token = at == end ? kNone : trie_.longest_prefix(at, end);
-        break;
-      }
-      token = made_[token].prefix;
-      if (token != kNone) continue;
+    if (token != kNone && last != kNone) token = memo.first_holding(*this, last, token);
+    if (token == kNone) {
       // Nothing can follow here: one step back, to try what is shorter.
       assert(last != kNone);
       if (last == kNone) return out.cut_to(first);
       places.close(static_cast<size_t>(at - begin));
       --ids;
       at -= made_[last].byte_count;
-      token = last;
-      break;
+      token = made_[last].prefix;
+      continue;
     }
+    const uint32_t byte_count = made_[token].byte_count;
+    if (!places.is_open(static_cast<size_t>(at - begin) + byte_count)) {
+      token = made_[token].prefix;
+      continue;
+    }
+    *ids++ = token;
+    at += byte_count;
+    if (at == end) break;
+    token = trie_.longest_prefix(at, end);
   }
   out.advance_to(ids);
 }

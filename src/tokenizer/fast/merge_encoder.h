@@ -64,6 +64,8 @@ class MergeEncoder {
   void index_merges(std::span<const Merge> merges);
   uint32_t rank_of(uint32_t left, uint32_t right) const;
   bool border_holds(uint32_t left, uint32_t right, bool look_at_whole) const;
+  uint32_t first_holding(uint32_t last, uint32_t token) const;
+  class Memo;
 
   DoubleArrayTrie trie_;     // Of the tokens that can come out.
   TableVector<Made> made_;   // By id.
