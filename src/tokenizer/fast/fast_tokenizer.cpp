@@ -193,7 +193,7 @@ Result<std::vector<uint32_t>> FastTokenizer::encode(std::string_view text, const
 }
 
 Status FastTokenizer::save_pieces(const std::filesystem::path& path) const {
-  const std::string file = saved_pieces(table_, parts_.identity);
+  const std::string file = saved_pieces(table_, long_table_, parts_.identity);
   FileSystem& files = real_file_system();
   const std::filesystem::path part = path.string() + ".part-" + std::to_string(::getpid());
   LMEMO_TRY(files.remove(part));
@@ -212,7 +212,7 @@ Status FastTokenizer::save_pieces(const std::filesystem::path& path) const {
 Result<size_t> FastTokenizer::load_pieces(const std::filesystem::path& path) const {
   LMEMO_ASSIGN(const auto file, real_file_system().map(path));
   if (!file) return size_t{0};
-  Result<size_t> count = load_saved_pieces(file->bytes(), parts_.identity, table_);
+  Result<size_t> count = load_saved_pieces(file->bytes(), parts_.identity, table_, long_table_);
   if (!count.ok()) return Error{count.error().code, path.string() + ": " + count.error().message};
   return count;
 }

@@ -1,7 +1,6 @@
 #include "tokenizer/fast/long_piece_table.h"
 
 #include <bit>
-#include <cstring>
 
 #include "tokenizer/lazy_memory.h"
 
@@ -22,10 +21,6 @@ uint64_t hash_of(std::string_view piece) {
   hash *= 0x9E3779B97F4A7C15;
   return hash | 2;  // Neither kFree nor kBeingWritten.
 }
-
-struct Counts {
-  uint32_t bytes, ids;
-};
 
 }  // namespace
 

@@ -11,9 +11,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "saved pieces are little-endian");
 
-constexpr std::string_view kMagic = "lmemoPT1";
+constexpr std::string_view kMagic = "lmemoPT2";
 constexpr size_t kDigestBytes = 32;
-constexpr size_t kHeaderBytes = kMagic.size() + kDigestBytes + sizeof(uint64_t);
+constexpr size_t kHeaderBytes = kMagic.size() + kDigestBytes + 2 * sizeof(uint64_t);
 
 template <typename Number>
 void append(std::string& out, Number number) {
@@ -47,38 +47,64 @@ struct Saved {
   uint32_t ids[PieceTable::kMaxIds];
 };
 
+struct SavedLong {
+  uint32_t byte_count = 0, count = 0;
+  uint32_t ids[LongPieceTable::kMaxBytes];
+  char bytes[LongPieceTable::kMaxBytes];
+
+  std::string_view text() const { return {bytes, byte_count}; }
+};
+
 bool read_piece(Reader& reader, Saved& piece) {
   if (!reader.read(piece.key.low) || !reader.read(piece.key.high) || !reader.read(piece.count)) return false;
   return piece.key.is_sound() && piece.count >= 1 && piece.count <= PieceTable::kMaxIds &&
          reader.read_bytes(piece.ids, piece.count * sizeof(uint32_t));
 }
 
+bool read_piece(Reader& reader, SavedLong& piece) {
+  if (!reader.read(piece.byte_count) || !reader.read(piece.count)) return false;
+  return LongPieceTable::takes(piece.byte_count) && piece.count <= piece.byte_count &&
+         reader.read_bytes(piece.ids, piece.count * sizeof(uint32_t)) &&
+         reader.read_bytes(piece.bytes, piece.byte_count);
+}
+
 Error damaged(const std::string& what) { return {ErrorCode::corruption, "saved pieces: " + what}; }
 
 }  // namespace
 
-std::string saved_pieces(const PieceTable& table, const Digest& tokenizer) {
+std::string saved_pieces(const PieceTable& table, const LongPieceTable& long_table, const Digest& tokenizer) {
   std::string file(kMagic);
   file.append(text_of(tokenizer.bytes));
-  append(file, uint64_t{0});
-  uint64_t count = 0;
+  file.append(2 * sizeof(uint64_t), '\0');
+  uint64_t counts[2] = {0, 0};
+  const auto add_ids = [&](std::span<const uint32_t> ids) {
+    file.append(reinterpret_cast<const char*>(ids.data()), ids.size_bytes());
+  };
   table.for_each([&](const PieceTable::Key& key, std::span<const uint32_t> ids) {
     append(file, key.low);
     append(file, key.high);
     append(file, static_cast<uint32_t>(ids.size()));
-    for (const uint32_t id : ids) append(file, id);
-    ++count;
+    add_ids(ids);
+    ++counts[0];
   });
-  std::memcpy(file.data() + kHeaderBytes - sizeof count, &count, sizeof count);
+  long_table.for_each([&](std::string_view piece, std::span<const uint32_t> ids) {
+    append(file, static_cast<uint32_t>(piece.size()));
+    append(file, static_cast<uint32_t>(ids.size()));
+    add_ids(ids);
+    file.append(piece);
+    ++counts[1];
+  });
+  std::memcpy(file.data() + kHeaderBytes - sizeof counts, counts, sizeof counts);
   const Digest digest = sha256(bytes_of(file));
   file.append(text_of(digest.bytes));
   return file;
 }
 
-Result<size_t> load_saved_pieces(Bytes file, const Digest& tokenizer, PieceTable& table) {
+Result<size_t> load_saved_pieces(Bytes file, const Digest& tokenizer, PieceTable& table, LongPieceTable& long_table) {
   if (file.size() < kHeaderBytes + kDigestBytes) return damaged("too short, " + std::to_string(file.size()) + " bytes");
   const Bytes content = file.first(file.size() - kDigestBytes);
-  if (text_of(content.first(kMagic.size())) != kMagic) return damaged("expected \"lmemoPT1\" at the start");
+  if (text_of(content.first(kMagic.size())) != kMagic)
+    return damaged("expected \"" + std::string(kMagic) + "\" at the start");
   Digest found;
   std::memcpy(found.bytes.data(), content.data() + kMagic.size(), kDigestBytes);
   if (found != tokenizer)
@@ -89,19 +115,23 @@ Result<size_t> load_saved_pieces(Bytes file, const Digest& tokenizer, PieceTable
     return damaged("the digest does not match");
 
   // First look, then put: a file that is not sound changes nothing.
+  uint64_t counts[2];
   for (const bool puts : {false, true}) {
-    Reader reader(content.subspan(kHeaderBytes - sizeof(uint64_t)));
-    uint64_t count = 0;
-    reader.read(count);
+    Reader reader(content.subspan(kHeaderBytes - sizeof counts));
+    reader.read(counts);
     Saved piece;
-    for (uint64_t i = 0; i < count; ++i) {
+    for (uint64_t i = 0; i < counts[0]; ++i) {
       if (!read_piece(reader, piece)) return damaged("piece " + std::to_string(i) + " is not sound");
       if (puts) table.put(piece.key, piece.key.hash(), {piece.ids, piece.count});
     }
+    SavedLong long_piece;
+    for (uint64_t i = 0; i < counts[1]; ++i) {
+      if (!read_piece(reader, long_piece)) return damaged("long piece " + std::to_string(i) + " is not sound");
+      if (puts) long_table.put(long_piece.text(), {long_piece.ids, long_piece.count});
+    }
     if (reader.left() != 0) return damaged(std::to_string(reader.left()) + " bytes behind the last piece");
-    if (puts) return static_cast<size_t>(count);
   }
-  return size_t{0};
+  return static_cast<size_t>(counts[0] + counts[1]);
 }
 
 }  // namespace lmemo::tokenizer
