@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "support/test_scale.h"
+#include "tokenizer/fast/deepseek_splitter.h"
+#include "tokenizer/fast/digits_splitter.h"
 #include "tokenizer/nasty_texts.h"
 #include "tokenizer/reference/pre_tokenizer.h"
 
@@ -81,6 +83,52 @@ TEST_CASE("every known pattern cuts as its regex does, with masks and without") 
       REQUIRE(pieces_of(*quick, text) == expected);
     }
   }
+}
+
+namespace {
+
+nlohmann::json split_at(const char* regex) {
+  return {{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
+}
+
+void check_same(const PieceSplitter& splitter, const nlohmann::json& steps) {
+  const auto expected = make_pre_tokenizer({{"type", "Sequence"}, {"pretokenizers", steps}}, "pre_tokenizer");
+  REQUIRE(expected.ok());
+  std::mt19937 random(2);
+  const auto check = [&](const std::string& text) {
+    CAPTURE(text);
+    REQUIRE(pieces_of(splitter, text) == pieces_of(**expected, text));
+  };
+  for (size_t i = 0; i < static_cast<size_t>(test::scaled(6000)); ++i)
+    check(test::nasty_text(random, i % 20 == 0 ? 200 : 16));
+  // Runs that are longer than any window, with and without something behind them.
+  for (const char* unit : {"x", "x ", " ", "\n", "-", "\xE4\xB8\xAD", "7", "\x01", "'s", "\xCC\x81"})
+    for (const size_t count : {9000, 20000, 40001})
+      for (const char* end : {"", "1", "a", "  b", "\n"}) {
+        std::string text;
+        for (size_t i = 0; i < count; ++i) text += unit;
+        check(text + end);
+      }
+}
+
+}  // namespace
+
+TEST_CASE("DeepSeek's three Splits in one pass") {
+  nlohmann::json steps = {
+      split_at(R"(\p{N}{1,3})"), split_at("[一-龥\u3040-ゟ゠-ヿ]+"),
+      split_at("[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"
+               " ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+")};
+  check_same(*make_deepseek_splitter(nullptr), steps);
+  steps.push_back({{"type", "ByteLevel"}});
+  CHECK(is_deepseek_split(steps));
+  steps[1]["invert"] = true;
+  CHECK_FALSE(is_deepseek_split(steps));
+}
+
+TEST_CASE("digits apart, and a pattern between them") {
+  const nlohmann::json steps = {{{"type", "Digits"}, {"individual_digits", true}}, split_at(kPatterns[0].regex)};
+  for (const bool use_simd : {false, true})
+    check_same(*make_digits_splitter(make_pattern_splitter(kGpt2Rules, nullptr, use_simd)), steps);
 }
 
 TEST_CASE("a pattern that is one letter off is not known") {

@@ -71,7 +71,12 @@ std::unique_ptr<ByteLevelBpe> ByteLevelBpe::make(const Bpe& bpe, std::vector<Kno
     tokens.push_back({std::string_view(bytes).substr(place.start, place.size), place.id});
     if (place.size == 1) atoms.push_back(place.id);
   }
-  if (atoms.size() != 256) return nullptr;
+  // Pieces with a byte that is no token are the reference's, and so rare that they may stay whole: what it leaves out
+  // makes neighbours of others, so that there are no free borders.
+  std::bitset<256> missing;
+  missing.set();
+  for (const MergeEncoder::Token& token : tokens)
+    if (token.text.size() == 1) missing.reset(static_cast<unsigned char>(token.text[0]));
   std::vector<MergeEncoder::Merge> merges;
   merges.reserve(bpe.merges().size());
   for (const BpeMerge& merge : bpe.merges()) merges.push_back({merge.left, merge.right, merge.id, merge.rank});
@@ -89,11 +94,22 @@ std::unique_ptr<ByteLevelBpe> ByteLevelBpe::make(const Bpe& bpe, std::vector<Kno
       wholes.emplace(token.text, token.id);
     }
   }
-  return std::unique_ptr<ByteLevelBpe>(new ByteLevelBpe(std::move(*encoder), std::move(borders), std::move(wholes)));
+  return std::unique_ptr<ByteLevelBpe>(new ByteLevelBpe(bpe, missing, std::move(*encoder), std::move(borders), std::move(wholes)));
+}
+
+bool ByteLevelBpe::lacks_byte_of(std::string_view piece) const {
+  return missing_.any() &&
+         std::any_of(piece.begin(), piece.end(), [&](char byte) { return missing_[static_cast<unsigned char>(byte)]; });
 }
 
 Status ByteLevelBpe::encode(std::string_view piece, IdBuffer& out) const {
   const size_t first = out.size();
+  if (lacks_byte_of(piece)) {
+    std::vector<uint32_t> ids;
+    LMEMO_TRY(reference_.tokenize(bytes_as_characters(piece), ids));
+    out.append(ids);
+    return {};
+  }
   merges_.encode(piece, out);
   if (wholes_.empty() || out.size() - first == 1) return {};
   if (const auto whole = wholes_.find(piece); whole != wholes_.end()) {

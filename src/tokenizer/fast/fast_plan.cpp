@@ -4,6 +4,8 @@
 
 #include "tokenizer/fast/bert_text.h"
 #include "tokenizer/fast/byte_level_bpe.h"
+#include "tokenizer/fast/deepseek_splitter.h"
+#include "tokenizer/fast/digits_splitter.h"
 #include "tokenizer/fast/marked_text.h"
 #include "tokenizer/fast/precompiled_text.h"
 #include "tokenizer/fast/sentence_bpe.h"
@@ -34,9 +36,17 @@ bool flag(const Json& part, const char* name, bool otherwise) {
 }
 
 struct ByteLevelSplit {
-  SplitRules rules;
-  bool adds_space;
+  std::optional<SplitRules> rules;  // None: DeepSeek's.
+  bool adds_space = false;
+  bool sets_digits_apart = false;
 };
+
+// The rules of the step that is followed by ByteLevel, if it is a Split that we know.
+std::optional<SplitRules> rules_of(const Json& step) {
+  const Json& regex = part_of(part_of(step, "pattern"), "Regex");
+  const bool is_plain = is_type(step, "Split") && part_of(step, "behavior") == "Isolated" && !flag(step, "invert", false);
+  return is_plain && regex.is_string() ? split_rules_of(regex.get_ref<const std::string&>()) : std::nullopt;
+}
 
 std::optional<ByteLevelSplit> byte_level_split_of(const Json& pre_tokenizer) {
   if (is_type(pre_tokenizer, "ByteLevel")) {
@@ -45,14 +55,23 @@ std::optional<ByteLevelSplit> byte_level_split_of(const Json& pre_tokenizer) {
   }
   if (!is_type(pre_tokenizer, "Sequence")) return std::nullopt;
   const Json& steps = part_of(pre_tokenizer, "pretokenizers");
-  if (steps.size() != 2 || !is_type(steps[0], "Split") || !is_type(steps[1], "ByteLevel")) return std::nullopt;
-  const Json& regex = part_of(part_of(steps[0], "pattern"), "Regex");
-  const bool is_plain = part_of(steps[0], "behavior") == "Isolated" && !flag(steps[0], "invert", false) &&
-                        !flag(steps[1], "use_regex", true) && !flag(steps[1], "add_prefix_space", true);
-  if (!is_plain || !regex.is_string()) return std::nullopt;
-  const std::optional<SplitRules> rules = split_rules_of(regex.get_ref<const std::string&>());
-  if (!rules) return std::nullopt;
-  return ByteLevelSplit{*rules, false};
+  if (steps.size() < 2 || !is_type(steps.back(), "ByteLevel") || flag(steps.back(), "add_prefix_space", true))
+    return std::nullopt;
+  if (flag(steps.back(), "use_regex", true)) {
+    const bool is_digits = steps.size() == 2 && is_type(steps[0], "Digits") && flag(steps[0], "individual_digits", false);
+    if (!is_digits) return std::nullopt;
+    return ByteLevelSplit{.rules = kGpt2Rules, .sets_digits_apart = true};
+  }
+  if (is_deepseek_split(steps)) return ByteLevelSplit{};
+  const std::optional<SplitRules> rules = steps.size() == 2 ? rules_of(steps[0]) : std::nullopt;
+  return rules ? std::optional(ByteLevelSplit{rules}) : std::nullopt;
+}
+
+std::unique_ptr<PieceSplitter> splitter_of(const ByteLevelSplit& split, std::shared_ptr<const CharBorders> borders,
+                                           bool use_simd) {
+  if (!split.rules) return make_deepseek_splitter(std::move(borders));
+  std::unique_ptr<PieceSplitter> splitter = make_pattern_splitter(*split.rules, std::move(borders), use_simd);
+  return split.sets_digits_apart ? make_digits_splitter(std::move(splitter)) : std::move(splitter);
 }
 
 // How the text is normalized. What is not known here is left to the reference.
@@ -96,7 +115,7 @@ std::optional<FastPlan> byte_level_plan(const Json& file, const Parts& parts, co
   plan.normalizer = std::move(normalizing.rewriter);
   plan.adds_space = split->adds_space;
   plan.may_cut_at_lines = normalizing.newlines == Normalizing::Newlines::stay && !split->adds_space;
-  plan.splitter = make_pattern_splitter(split->rules, model->borders(), use_simd);
+  plan.splitter = splitter_of(*split, model->borders(), use_simd);
   plan.model = std::move(model);
   return plan;
 }
