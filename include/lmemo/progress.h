@@ -12,6 +12,7 @@ struct Progress {
   uint64_t done = 0;
   uint64_t total = 0;      // 0: not known.
   std::string_view unit;   // "bytes", "entries", …
+  std::string_view note = {};  // What else is worth a glance.
 };
 
 // Both are called now and then from the working thread; leave them empty if you do not care.

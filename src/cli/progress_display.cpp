@@ -30,6 +30,7 @@ std::string ProgressDisplay::line_of(const Progress& progress) const {
   text += amount(progress.done, progress.unit);
   if (progress.total > 0) text += " of " + amount(progress.total, progress.unit);
   if (progress.unit != "bytes" && !progress.unit.empty()) text += " " + std::string(progress.unit);
+  if (!progress.note.empty()) text += ", " + std::string(progress.note);
   return text;
 }
 
