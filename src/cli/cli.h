@@ -61,6 +61,10 @@ struct CliEnvironment {
   std::string version;
   std::vector<ExternalCommand> external_commands;
   std::function<Result<TokenOracle>(const std::filesystem::path& tokenizer)> token_oracle;
+  // Brings an input that needs Python (Parquet, Arrow, hf://, https://) into `folder` as JSON lines; the files' paths.
+  std::function<Result<std::vector<std::string>>(const std::string& input, const std::string& folder,
+                                                 const std::string& text_field)>
+      import_documents;
 };
 
 // 3 and 4 are answers, not failures: the command ran to its end.

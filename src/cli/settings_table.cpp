@@ -30,6 +30,7 @@ std::string expectation(const SettingSpec& spec) {
     case SettingType::path: return "a path in quotes";
     case SettingType::byte_limit: return "a size such as \"2GiB\", a number of bytes, or \"none\"";
     case SettingType::choice: return "one of " + joined(spec.choices);
+    case SettingType::option: return "a text, a whole number, true or false";
   }
   return "";
 }
@@ -60,6 +61,22 @@ const std::vector<SettingSpec>& setting_specs() {
        {"auto", "always", "never"},
        "auto",
        "when to use colour"},
+      {"chunks.output", SettingType::option, "", "", {}, "", "as lmemo chunks build --output"},
+      {"chunks.tokenizer", SettingType::option, "", "", {}, "", "as lmemo chunks build --tokenizer"},
+      {"chunks.sequence_length", SettingType::option, "", "", {}, "", "as lmemo chunks build --sequence-length"},
+      {"chunks.chunk_sequences", SettingType::option, "", "", {}, "", "as lmemo chunks build --chunk-sequences"},
+      {"chunks.strategy", SettingType::option, "", "", {}, "", "as lmemo chunks build --strategy"},
+      {"chunks.compression", SettingType::option, "", "", {}, "", "as lmemo chunks build --compression"},
+      {"chunks.level", SettingType::option, "", "", {}, "", "as lmemo chunks build --level"},
+      {"chunks.text_field", SettingType::option, "", "", {}, "", "as lmemo chunks build --text-field"},
+      {"chunks.add_bos", SettingType::option, "", "", {}, "", "as lmemo chunks build --add-bos"},
+      {"chunks.add_eos", SettingType::option, "", "", {}, "", "as lmemo chunks build --add-eos"},
+      {"chunks.min_tokens", SettingType::option, "", "", {}, "", "as lmemo chunks build --min-tokens"},
+      {"chunks.dedup", SettingType::option, "", "", {}, "", "as lmemo chunks build --dedup"},
+      {"chunks.limit_documents", SettingType::option, "", "", {}, "", "as lmemo chunks build --limit-documents"},
+      {"chunks.workers", SettingType::option, "", "", {}, "", "as lmemo chunks build --workers"},
+      {"chunks.memory_limit", SettingType::option, "", "", {}, "", "as lmemo chunks build --memory-limit"},
+      {"chunks.strict", SettingType::option, "", "", {}, "", "as lmemo chunks build --strict"},
       {"limits.*", SettingType::byte_limit, "", "", {}, "", "what one kind of entries may take"},
   };
   return specs;
@@ -87,6 +104,8 @@ std::optional<std::string> complaint_about(const SettingSpec& spec, const std::s
         return std::nullopt;
       return "found \"" + value + "\"; expected " + expectation(spec) + "." +
              did_you_mean(value, spec.choices);
+    case SettingType::option:
+      return std::nullopt;  // The command looks at it.
   }
   return std::nullopt;
 }
@@ -108,8 +127,10 @@ Result<std::vector<ConfigValue>> read_config(std::string_view bytes, const std::
     if (const auto* given = std::get_if<std::string>(&entry.value)) {
       text = *given;
     } else if (const auto* number = std::get_if<int64_t>(&entry.value);
-               number && spec->type == SettingType::byte_limit) {
+               number && (spec->type == SettingType::byte_limit || spec->type == SettingType::option)) {
       text = std::to_string(*number);
+    } else if (const auto* flag = std::get_if<bool>(&entry.value); flag && spec->type == SettingType::option) {
+      text = *flag ? "true" : "false";
     } else {
       return Error{ErrorCode::invalid_argument,
                    where + entry.key + ": found " + type_name(entry) + "; expected " + expectation(*spec)};

@@ -56,6 +56,7 @@ CommandSpec root_command(const CliEnvironment& environment) {
       root.subcommands.push_back(std::move(command));
     }
   };
+  add("Computed once", chunks_commands());
   add("Computed once", forward_commands());
   add("Computed once", activation_commands());
   add("Tokenizer", tokenizer_commands());

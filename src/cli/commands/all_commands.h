@@ -17,7 +17,8 @@ std::vector<CommandSpec> verify_commands();       // verify, repair
 std::vector<CommandSpec> space_commands();        // prune, evict, compact, clear
 std::vector<CommandSpec> explain_commands();      // explain
 std::vector<CommandSpec> inspect_commands();      // inspect
-std::vector<CommandSpec> tokenizer_commands();    // tokenize, tokenizer show, check
+std::vector<CommandSpec> tokenizer_commands();
+std::vector<CommandSpec> chunks_commands();    // tokenize, tokenizer show, check
 std::vector<CommandSpec> forward_commands();      // forward trace, show, clear
 std::vector<CommandSpec> activation_commands();   // activations show, discover, evict, clear
 std::vector<CommandSpec> config_commands();       // config list, get, path

@@ -1,0 +1,73 @@
+// What the commands of `lmemo chunks` share: parameters from options and settings, the plan under its lock, the tokenizer.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command_context.h"
+#include "faces/chunks/builder.h"
+#include "faces/chunks/plan_scan.h"
+#include "faces/chunks/set_status.h"
+
+namespace lmemo::cli {
+
+// An option, or the setting of the same name in [chunks] (with _ for -).
+std::optional<std::string> chunks_option(const CommandContext& context, const std::string& name);
+Result<uint64_t> chunks_count(const CommandContext& context, const std::string& name, uint64_t otherwise);
+bool chunks_flag(const CommandContext& context, const std::string& name);
+
+// Shows progress as --progress says: on the terminal, or as lines of JSON.
+Watch chunks_watch(CommandContext& context);
+
+// Options of all commands that plan, of all that build, of all that look.
+std::vector<OptionSpec> chunks_plan_options();
+std::vector<OptionSpec> chunks_build_options();
+
+struct WantedChunks {
+  chunks::Plan plan;  // Parameters only; no sources, no entries.
+  std::shared_ptr<const Tokenizer> tokenizer;
+};
+// From the options; the tokenizer must be named.
+Result<WantedChunks> wanted_chunks(CommandContext& context);
+// The tokenizer of a plan: as --tokenizer says, or where it was; the wrong one is refused.
+Result<std::shared_ptr<const Tokenizer>> tokenizer_of_plan(CommandContext& context, const chunks::Plan& plan);
+Result<chunks::BuildOptions> build_options(const CommandContext& context);
+
+// A plan that must be there.
+Result<chunks::Plan> existing_plan(const Path& directory);
+Path directory_argument(const CommandContext& context, const std::string& text);
+
+// Turns inputs that need Python into files, others into what they are.
+Result<std::vector<std::string>> local_inputs(CommandContext& context, const std::vector<std::string>& inputs,
+                                              const Path& directory, const std::string& text_field);
+
+// Held until it goes away. Waits for whoever has it.
+Result<std::unique_ptr<FileLock>> lock_plan(CommandContext& context, const Path& directory);
+// Makes the plan or adds what it lacks. Requires: the lock.
+struct PlannedChunks {
+  chunks::Plan plan;
+  chunks::ScanReport scan;
+  uint64_t new_chunks = 0;
+  bool is_new = false;
+};
+Result<PlannedChunks> make_or_extend_plan(CommandContext& context, const Path& directory, std::optional<chunks::Plan> plan,
+                                          const WantedChunks* wanted, const std::vector<std::string>& inputs, bool is_dry_run);
+
+// Which chunks --start-chunk, --end-chunk and --shard leave.
+Result<std::vector<uint64_t>> asked_chunks(const CommandContext& context, uint64_t chunk_count);
+
+// Builds, writes metadata.json, tells the outcome; the exit code.
+int build_and_tell(CommandContext& context, const Path& directory, const chunks::Plan& plan, const Tokenizer& tokenizer,
+                   const std::vector<uint64_t>& numbers, const chunks::ScanReport* scan);
+
+void add_numbers(JsonWriter& json, std::string_view name, const std::vector<uint64_t>& numbers);
+std::string ranges_in_words(const std::vector<uint64_t>& numbers);  // "3, 5–9"
+
+std::vector<CommandSpec> chunks_build_commands();
+std::vector<CommandSpec> chunks_look_commands();
+CommandSpec chunks_export_command();
+
+}  // namespace lmemo::cli
