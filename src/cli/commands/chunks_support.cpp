@@ -7,6 +7,7 @@
 
 #include "base/tick_clock.h"
 #include "base/units.h"
+#include "cli/near_name.h"
 #include "cli/tokenizer_argument.h"
 
 namespace lmemo::cli {
@@ -137,7 +138,20 @@ std::vector<OptionSpec> chunks_build_options() {
           {.name = "strict", .help = "a document that cannot be read is an error"}};
 }
 
+static Status check_settings(const Settings& settings) {
+  const std::vector<std::string> known = {"output", "tokenizer", "sequence_length", "chunk_sequences", "strategy", "compression", "level", "text_field",
+                                          "add_bos", "add_eos", "min_tokens", "dedup", "limit_documents", "workers", "memory_limit", "strict"};
+  for (const Setting& setting : settings.all()) {
+    if (!setting.key.starts_with("chunks.")) continue;
+    const std::string name = setting.key.substr(7);
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      return Error{ErrorCode::invalid_argument, setting.origin + ": unknown setting \"" + setting.key + "\"." + did_you_mean(name, known)};
+  }
+  return {};
+}
+
 Result<WantedChunks> wanted_chunks(CommandContext& context) {
+  LMEMO_TRY(check_settings(context.settings));
   WantedChunks wanted;
   const auto name = chunks_option(context, "tokenizer");
   if (!name) return Error{ErrorCode::invalid_argument, "--tokenizer is missing: a tokenizer.json, or a model's directory"};

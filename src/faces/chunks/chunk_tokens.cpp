@@ -64,7 +64,7 @@ class Tokenising {
       ++counter_of(document.verdict.problem, made_.left_out);
       made_.problems.note(source.path.string(), document.line, document.verdict);
       if (is_strict_ && strict_error_.ok())
-        strict_error_ = Error{ErrorCode::invalid_argument,
+        strict_error_ = Error{ErrorCode::io_error,
                               made_.problems.named().empty() ? source.path.string() : made_.problems.named().back()};
       add_empty();
     } else if (document.text.empty()) {
