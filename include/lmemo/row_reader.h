@@ -26,6 +26,8 @@ namespace lmemo {
 struct RowReaderOptions {
   uint64_t max_bytes = 256 << 20;  // Of decoded blocks kept in memory.
   unsigned threads = 0;            // That decode what is expected; 0: all is decoded when it is asked for.
+  bool is_compact =
+      true;  // Ids in two bytes where they fit: a pass more, which pays if blocks are kept for long.
 };
 
 // Where the columns of a batch go: `row_count × sequence_length` numbers each, nullptr for those not wanted.
@@ -73,19 +75,20 @@ class RowReader {
   Counters counters() const;
 
  private:
+  struct Rows;      // A decoded block, small.
+  class SpareRows;  // Memory of blocks that were let go, for the next ones.
+  using SharedRows = std::shared_ptr<const Rows>;
   struct Block {
-    std::shared_ptr<const ChunkRows> rows;  // Null while somebody decodes it.
+    SharedRows rows;  // Null while somebody decodes it.
     uint64_t bytes = 0;
     bool is_queued = false;             // Expected, and nobody began.
     std::list<uint64_t>::iterator use;  // Only with rows.
   };
 
-  Result<std::shared_ptr<const ChunkRows>> block(uint64_t number);
-  Result<std::shared_ptr<const ChunkRows>> decode(uint64_t number, std::unique_lock<std::mutex>& lock);
+  Result<SharedRows> block(uint64_t number, std::unique_lock<std::mutex>& lock);
+  Result<SharedRows> decode(uint64_t number, std::unique_lock<std::mutex>& lock);
   void make_room();
   void decode_ahead();
-
-  class SpareRows;  // Memory of blocks that were let go, for the next ones.
 
   const std::shared_ptr<const ChunkSet> set_;  // Constant after construction, as are the options.
   const RowReaderOptions options_;

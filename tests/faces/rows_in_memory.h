@@ -15,7 +15,7 @@ class RowsInMemory final : public ChunkSet {
   RowsInMemory(uint64_t rows, uint32_t sequence_length, uint64_t block_rows)
       : rows_(rows), block_rows_(block_rows) {
     parameters_.sequence_length = sequence_length;
-    parameters_.vocab_size = 1 << 20;
+    parameters_.vocab_size = (rows + 1) * 1000 <= 1 << 16 ? 1 << 16 : 1 << 24;
   }
 
   // Row r has these pieces; token i of it is r × 1000 + i.

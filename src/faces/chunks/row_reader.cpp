@@ -7,46 +7,98 @@
 namespace lmemo {
 namespace {
 
-uint64_t bytes_of(const ChunkRows& rows) {
-  return sizeof(ChunkRows) + rows.tokens.capacity() * sizeof(uint32_t) +
-         rows.pieces.capacity() * sizeof(ChunkPiece) +
-         (rows.row_tokens.capacity() + rows.row_pieces.capacity()) * sizeof(uint32_t);
-}
-
-template <typename Number>
-void widen(std::span<const uint32_t> tokens, Number padding, size_t row_length, Number* out) {
+template <typename Number, typename Token>
+void widen(std::span<const Token> tokens, Number padding, size_t row_length, Number* out) {
   using Unsigned = std::make_unsigned_t<Number>;
   for (size_t i = 0; i < tokens.size(); ++i) out[i] = static_cast<Number>(static_cast<Unsigned>(tokens[i]));
   std::fill(out + tokens.size(), out + row_length, padding);
 }
 
 template <typename Number>
-void write_positions(std::span<const ChunkPiece> pieces, size_t row_length, Number* out) {
+void write_positions(std::span<const uint32_t> lengths, size_t row_length, Number* out) {
   Number* const end = out + row_length;
-  for (const ChunkPiece& piece : pieces) {
-    for (uint32_t i = 0; i < piece.length; ++i) out[i] = static_cast<Number>(i);
-    out += piece.length;
+  for (const uint32_t length : lengths) {
+    for (uint32_t i = 0; i < length; ++i) out[i] = static_cast<Number>(i);
+    out += length;
   }
   std::fill(out, end, Number{0});
 }
 
 template <typename Number>
-void mask_boundaries(std::span<const ChunkPiece> pieces, Number* labels) {
+void mask_boundaries(std::span<const uint32_t> lengths, Number* labels) {
   size_t start = 0;
-  for (const ChunkPiece& piece : pieces) {
+  for (const uint32_t length : lengths) {
     if (start > 0) labels[start] = kIgnoredLabel;
-    start += piece.length;
+    start += length;
   }
 }
 
+// The start of a row into the cache, while another one is copied; the CPU fetches the rest by itself.
+void prefetch(const void* data) {
+  for (size_t line = 0; line < 8; ++line) __builtin_prefetch(static_cast<const char*>(data) + line * 64);
+}
+
 }  // namespace
+
+// Shuffled reading goes over many blocks at once, and their size decides how many caches they fall out of: ids take two
+// bytes where the vocabulary allows, and of pieces only the lengths are kept.
+struct RowReader::Rows {
+  void take(ChunkRows& from, bool is_narrow) {
+    first_row = from.first_row;
+    narrow.clear();
+    wide.clear();
+    if (is_narrow) {
+      narrow.resize(from.tokens.size());
+      for (size_t i = 0; i < narrow.size(); ++i) narrow[i] = static_cast<uint16_t>(from.tokens[i]);
+    } else {
+      std::swap(wide, from.tokens);
+    }
+    lengths.resize(from.pieces.size());
+    for (size_t i = 0; i < lengths.size(); ++i) lengths[i] = from.pieces[i].length;
+    std::swap(row_tokens, from.row_tokens);
+    std::swap(row_pieces, from.row_pieces);
+  }
+
+  bool has(uint64_t row) const { return row >= first_row && row - first_row + 1 < row_tokens.size(); }
+  uint64_t bytes() const {
+    return sizeof(Rows) + narrow.capacity() * sizeof(uint16_t) +
+           (wide.capacity() + lengths.capacity() + row_tokens.capacity() + row_pieces.capacity()) *
+               sizeof(uint32_t);
+  }
+  const void* start_of(uint64_t row) const {
+    const uint32_t at = row_tokens[row - first_row];
+    return wide.empty() ? static_cast<const void*>(narrow.data() + at)
+                        : static_cast<const void*>(wide.data() + at);
+  }
+  template <typename Number>
+  void write_tokens(uint64_t row, Number padding, size_t row_length, Number* out) const {
+    const uint32_t at = row_tokens[row - first_row];
+    const uint32_t count = row_tokens[row - first_row + 1] - at;
+    if (wide.empty()) {
+      widen(std::span(narrow).subspan(at, count), padding, row_length, out);
+    } else {
+      widen(std::span(wide).subspan(at, count), padding, row_length, out);
+    }
+  }
+  std::span<const uint32_t> lengths_of(uint64_t row) const {
+    const uint32_t at = row_pieces[row - first_row];
+    return std::span(lengths).subspan(at, row_pieces[row - first_row + 1] - at);
+  }
+
+  uint64_t first_row = 0;
+  std::vector<uint16_t> narrow;  // One of the two.
+  std::vector<uint32_t> wide;
+  std::vector<uint32_t> lengths;
+  std::vector<uint32_t> row_tokens;
+  std::vector<uint32_t> row_pieces;
+};
 
 // A block takes some hundred kilobytes. Given back to the system and asked for again, they would cost more in page
 // faults than the decoding.
 class RowReader::SpareRows : public std::enable_shared_from_this<SpareRows> {
  public:
-  std::shared_ptr<ChunkRows> take() {
-    std::unique_ptr<ChunkRows> rows;
+  std::shared_ptr<Rows> take() {
+    std::unique_ptr<Rows> rows;
     {
       const std::lock_guard lock(mutex_);
       if (!spare_.empty()) {
@@ -54,21 +106,21 @@ class RowReader::SpareRows : public std::enable_shared_from_this<SpareRows> {
         spare_.pop_back();
       }
     }
-    if (!rows) rows = std::make_unique<ChunkRows>();
-    return {rows.release(), [pool = shared_from_this()](ChunkRows* done) { pool->give_back(done); }};
+    if (!rows) rows = std::make_unique<Rows>();
+    return {rows.release(), [pool = shared_from_this()](Rows* done) { pool->give_back(done); }};
   }
 
  private:
   static constexpr size_t kMaxSpare = 8;
 
-  void give_back(ChunkRows* rows) {
-    std::unique_ptr<ChunkRows> owned(rows);
+  void give_back(Rows* rows) {
+    std::unique_ptr<Rows> owned(rows);
     const std::lock_guard lock(mutex_);
     if (spare_.size() < kMaxSpare) spare_.push_back(std::move(owned));
   }
 
   std::mutex mutex_;  // Guards spare_.
-  std::vector<std::unique_ptr<ChunkRows>> spare_;
+  std::vector<std::unique_ptr<Rows>> spare_;
 };
 
 RowReader::RowReader(std::shared_ptr<const ChunkSet> set, const RowReaderOptions& options)
@@ -95,27 +147,35 @@ Status RowReader::read(std::span<const uint64_t> rows, const RowColumns<Number>&
   boundaries.lengths.clear();
   boundaries.row_pieces.assign(1, 0);
 
-  std::shared_ptr<const ChunkRows> here;  // Neighbours often lie in one block.
+  std::vector<SharedRows> blocks(rows.size());
+  {
+    std::unique_lock lock(mutex_);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i] >= set_->row_count()) {
+        return Error{ErrorCode::invalid_argument, "row " + std::to_string(rows[i]) +
+                                                      " of a chunk set that has " +
+                                                      std::to_string(set_->row_count())};
+      }
+      if (i > 0 && blocks[i - 1]->has(rows[i])) {
+        blocks[i] = blocks[i - 1];
+      } else {
+        LMEMO_ASSIGN(blocks[i], block(set_->block_of(rows[i]), lock));
+      }
+    }
+  }
+
   for (size_t i = 0; i < rows.size(); ++i) {
-    const uint64_t row = rows[i];
-    if (row >= set_->row_count()) {
-      return Error{ErrorCode::invalid_argument, "row " + std::to_string(row) + " of a chunk set that has " +
-                                                    std::to_string(set_->row_count())};
-    }
-    if (!here || row < here->first_row || row - here->first_row >= here->row_count()) {
-      LMEMO_ASSIGN(here, block(set_->block_of(row)));
-    }
-    const size_t in_block = row - here->first_row;
-    const std::span<const uint32_t> tokens = here->tokens_of(in_block);
-    const std::span<const ChunkPiece> pieces = here->pieces_of(in_block);
-    if (columns.input_ids) widen(tokens, columns.pad_id, row_length, columns.input_ids + i * row_length);
+    const Rows& block = *blocks[i];
+    if (i + 2 < rows.size()) prefetch(blocks[i + 2]->start_of(rows[i + 2]));
+    const std::span<const uint32_t> lengths = block.lengths_of(rows[i]);
+    const size_t at = i * row_length;
+    if (columns.input_ids) block.write_tokens(rows[i], columns.pad_id, row_length, columns.input_ids + at);
     if (columns.labels) {
-      Number* const labels = columns.labels + i * row_length;
-      widen(tokens, static_cast<Number>(kIgnoredLabel), row_length, labels);
-      if (columns.masks_boundaries) mask_boundaries(pieces, labels);
+      block.write_tokens(rows[i], static_cast<Number>(kIgnoredLabel), row_length, columns.labels + at);
+      if (columns.masks_boundaries) mask_boundaries(lengths, columns.labels + at);
     }
-    if (columns.position_ids) write_positions(pieces, row_length, columns.position_ids + i * row_length);
-    for (const ChunkPiece& piece : pieces) boundaries.lengths.push_back(piece.length);
+    if (columns.position_ids) write_positions(lengths, row_length, columns.position_ids + at);
+    boundaries.lengths.insert(boundaries.lengths.end(), lengths.begin(), lengths.end());
     boundaries.row_pieces.push_back(static_cast<uint32_t>(boundaries.lengths.size()));
   }
   return {};
@@ -143,8 +203,7 @@ void RowReader::expect(std::span<const uint64_t> rows) {
   work_is_there_.notify_all();
 }
 
-Result<std::shared_ptr<const ChunkRows>> RowReader::block(uint64_t number) {
-  std::unique_lock lock(mutex_);
+Result<RowReader::SharedRows> RowReader::block(uint64_t number, std::unique_lock<std::mutex>& lock) {
   while (true) {
     const auto [found, is_new] = blocks_.try_emplace(number);
     Block& block = found->second;
@@ -162,11 +221,12 @@ Result<std::shared_ptr<const ChunkRows>> RowReader::block(uint64_t number) {
 }
 
 // Requires: an entry of this number without rows, which nobody else is decoding.
-Result<std::shared_ptr<const ChunkRows>> RowReader::decode(uint64_t number,
-                                                           std::unique_lock<std::mutex>& lock) {
+Result<RowReader::SharedRows> RowReader::decode(uint64_t number, std::unique_lock<std::mutex>& lock) {
   lock.unlock();
-  std::shared_ptr<ChunkRows> rows = spare_->take();
-  const Status status = set_->read_block(number, *rows);
+  thread_local ChunkRows decoded;  // Used again, so that it stays in the cache.
+  const std::shared_ptr<Rows> rows = spare_->take();
+  const Status status = set_->read_block(number, decoded);
+  if (status.ok()) rows->take(decoded, options_.is_compact && set_->parameters().vocab_size <= 1u << 16);
   lock.lock();
 
   const auto found = blocks_.find(number);
@@ -177,11 +237,11 @@ Result<std::shared_ptr<const ChunkRows>> RowReader::decode(uint64_t number,
   }
   ++counters_.blocks_decoded;
   by_use_.push_front(number);
-  found->second = {rows, bytes_of(*rows), false, by_use_.begin()};
+  found->second = {rows, rows->bytes(), false, by_use_.begin()};
   bytes_ += found->second.bytes;
   make_room();
   block_is_there_.notify_all();
-  return std::shared_ptr<const ChunkRows>(std::move(rows));
+  return SharedRows(rows);
 }
 
 void RowReader::make_room() {
