@@ -42,10 +42,13 @@ from lmemo._core import (
 from lmemo._core import version as __version__
 from lmemo._errors import Busy, Corruption, Error, Incompatible, InvalidArgument, IoError, NoSpace
 from lmemo._types import FieldValue
+from lmemo.chunk_set import ChunkRow, ChunkSet, RowBatch
 from lmemo.tokenizer import Padding, TokenBatch, Tokenizer, Truncation
 
 __all__ = [
     "Busy",
+    "ChunkRow",
+    "ChunkSet",
     "Corruption",
     "Damage",
     "Entry",
@@ -70,6 +73,7 @@ __all__ = [
     "Progress",
     "RemovalReport",
     "RepairReport",
+    "RowBatch",
     "Store",
     "StoreBase",
     "StoreStats",

@@ -23,5 +23,6 @@ NB_MODULE(_core, m) {
   init_tokenizers(m);
   init_forward(m);
   init_activations(m);
+  init_chunk_reading(m);
   init_command_line(m);
 }
