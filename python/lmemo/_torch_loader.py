@@ -1,0 +1,214 @@
+"""Batches in order, from this process or from workers, and a state that is exact in both cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+
+from lmemo._errors import InvalidArgument
+from lmemo._torch_rows import RowSamples
+from lmemo.chunk_set import lengths_by_row
+
+if TYPE_CHECKING:
+    from lmemo.torch import ChunkDataset
+
+# A message from a worker costs about as much as this many tokens: several batches travel as one.
+_TOKENS_PER_MESSAGE = 1 << 18
+
+
+class _Groups(Dataset[Any]):  # type: ignore[misc]
+    """Some neighbouring batches as one item, written to memory that the main process sees.
+
+    The memory is used again and again: new memory for every message would cost more in page faults than the decoding. Item i lies in
+    slot i mod slots; the DataLoader asks for item i + slots only after the main process has copied item i.
+    """
+
+    def __init__(self, dataset: ChunkDataset, rows_per_group: int, rows: int, slots: int) -> None:
+        self.dataset = dataset
+        self.rows_per_group = rows_per_group
+        self.rows = rows
+        shape = (slots, rows_per_group, dataset.sequence_length)
+        names = [name for name in dataset.columns if name != "seq_lengths"]
+        self.memory = {name: torch.empty(shape, dtype=torch.int32).share_memory_() for name in names}
+
+    def __len__(self) -> int:
+        return -(-self.rows // self.rows_per_group)
+
+    def slot(self, index: int, count: int) -> dict[str, torch.Tensor]:
+        """Where item `index` lies."""
+        return {name: memory[index % len(memory)][:count] for name, memory in self.memory.items()}
+
+    def count(self, index: int) -> int:
+        """Rows of item `index`."""
+        return min(self.rows_per_group, self.rows - index * self.rows_per_group)
+
+    def __getitem__(self, index: int) -> Any:
+        count = self.count(index)
+        _, lengths, row_pieces = self.dataset.read_range(index * self.rows_per_group, count, self.slot(index, count))
+        return (bytes(lengths), bytes(row_pieces)) if "seq_lengths" in self.dataset.columns else None
+
+
+class _Batches(Dataset[Any]):  # type: ignore[misc]
+    """Batches that a worker finishes with the user's collate function."""
+
+    def __init__(self, dataset: ChunkDataset, batch_size: int, rows: int, collate: Callable[[RowSamples], Any]) -> None:
+        self.dataset = dataset
+        self.batch_size = batch_size
+        self.rows = rows
+        self.collate = collate
+
+    def __len__(self) -> int:
+        return -(-self.rows // self.batch_size)
+
+    def __getitem__(self, index: int) -> Any:
+        first = index * self.batch_size
+        return self.collate(self.dataset.__getitems__(range(first, min(first + self.batch_size, self.rows))))
+
+
+def _as_it_is(item: Any) -> Any:
+    return item
+
+
+class ChunkLoader:
+    """A DataLoader over a ChunkDataset that knows how much of it was used.
+
+    batch_size: rows of each batch of this rank.
+    num_workers: 0 decodes ahead in threads of this process, which is faster than workers unless collate_fn takes long.
+    collate_fn: gets the rows of a batch; by default the batch is {column: tensor [rows, length], "seq_lengths": lists}.
+    drop_last: leave out a last batch with fewer rows.
+    The rest goes to torch's DataLoader.
+
+    Iterating it reads the current epoch from where it is to its end; the next time, the next epoch.
+    """
+
+    def __init__(
+        self,
+        dataset: ChunkDataset,
+        batch_size: int = 1,
+        *,
+        num_workers: int = 0,
+        collate_fn: Callable[[RowSamples], Any] | None = None,
+        drop_last: bool = False,
+        **options: Any,
+    ) -> None:
+        if batch_size < 1:
+            raise InvalidArgument(f"batch_size is {batch_size}; expected at least 1")
+        self.dataset = dataset
+        self.batch_size = batch_size
+        self.num_workers = num_workers
+        self.drop_last = drop_last
+        self._collate = collate_fn
+        self._options = options
+        self._consumed: int | None = None  # Rows of this epoch, over all ranks; None: as the data set says.
+        self._is_over = False              # All of the epoch was read; the next iteration is of the next one.
+
+    def __len__(self) -> int:
+        rows = self._rows()
+        return rows // self.batch_size if self.drop_last else -(-rows // self.batch_size)
+
+    def _rows(self) -> int:
+        rows = len(self.dataset)
+        return rows - rows % self.batch_size if self.drop_last else rows
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._is_over:
+            self.set_epoch(self.dataset.epoch + 1)
+        elif self._consumed is not None:  # An iteration was left before its end: the next one goes on behind it.
+            self.dataset.load_state_dict(self.state_dict())
+        world_size = self.dataset.rank_and_world[1]
+        self._consumed = start = self.dataset.start
+        done = 0
+        for batch, rows in self._batches():
+            done += rows
+            self._consumed = start + done * world_size
+            yield batch
+        self._is_over = True
+
+    def _batches(self) -> Iterator[tuple[Any, int]]:
+        rows, per_batch = self._rows(), self.batch_size
+        if self.num_workers == 0:
+            collate = self._collate or RowSamples.as_batch
+            for first in range(0, rows, per_batch):
+                samples = self.dataset.__getitems__(range(first, min(first + per_batch, rows)))
+                yield collate(samples), len(samples)
+            return
+        if self._collate is not None:
+            batches = _Batches(self.dataset, per_batch, rows, self._collate)
+            for number, item in enumerate(self._workers(batches)):
+                yield item, min(per_batch, rows - number * per_batch)
+            return
+        per_group = per_batch * max(1, _TOKENS_PER_MESSAGE // (per_batch * self.dataset.sequence_length))
+        ahead = self.num_workers * (self._options.get("prefetch_factor") or 2)
+        groups = _Groups(self.dataset, min(per_group, max(rows, 1)), rows, ahead + 1)
+        for number, boundaries in enumerate(self._workers(groups)):
+            count = groups.count(number)
+            # Out of the slot at once, in the type that is wanted: the user may keep a batch as long as he likes.
+            tensors = {name: column.to(self.dataset.dtype, copy=True) for name, column in groups.slot(number, count).items()}
+            lengths = None
+            if boundaries is not None:
+                lengths = lengths_by_row(*(memoryview(part).cast("I") for part in boundaries))
+            samples = RowSamples(tensors, lengths)
+            for first in range(0, count, per_batch):
+                part = samples[first : first + per_batch]
+                yield part.as_batch(), min(per_batch, count - first)
+
+    def _workers(self, items: Dataset[Any]) -> DataLoader[Any]:
+        return DataLoader(items, batch_size=None, num_workers=self.num_workers, collate_fn=_as_it_is, **self._options)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The order of another epoch, from its start."""
+        if epoch != self.dataset.epoch:
+            self.dataset.set_epoch(epoch)
+            self._consumed = None
+        self._is_over = False
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where all ranks are, if each has used as many batches as this one."""
+        return self.dataset.state_dict(rows_consumed=self.dataset.start if self._consumed is None else self._consumed)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on where the state was saved, with any number of ranks and workers."""
+        self.dataset.load_state_dict(state)
+        self._consumed = None
+        self._is_over = self.dataset.start >= self.dataset.places.rows
+
+
+class ChunkStream(IterableDataset[Any]):  # type: ignore[misc]
+    """The rows of a ChunkDataset one by one, or as whole batches if batch_size is given.
+
+    Workers of a DataLoader take turns, row by row or batch by batch; so with batches and DataLoader(…, batch_size=None) their
+    order is the same with any number of workers.
+    """
+
+    def __init__(self, dataset: ChunkDataset, batch_size: int | None = None) -> None:
+        self.dataset = dataset
+        self.batch_size = batch_size
+
+    def __len__(self) -> int:
+        return len(self.dataset) if self.batch_size is None else -(-len(self.dataset) // self.batch_size)
+
+    def __iter__(self) -> Iterator[Any]:
+        worker = get_worker_info()
+        number, workers = (0, 1) if worker is None else (worker.id, worker.num_workers)
+        rows = len(self.dataset)
+        if self.batch_size is None:
+            for first in range(number, rows, workers * 64):
+                yield from self.dataset.__getitems__(list(range(first, min(first + workers * 64, rows), workers)))
+            return
+        for first in range(number * self.batch_size, rows, workers * self.batch_size):
+            yield self.dataset.__getitems__(range(first, min(first + self.batch_size, rows))).as_batch()
+
+    def set_epoch(self, epoch: int) -> None:
+        """The order of another epoch."""
+        self.dataset.set_epoch(epoch)
+
+    def state_dict(self, *, rows_consumed: int | None = None) -> dict[str, Any]:
+        """As ChunkDataset.state_dict()."""
+        return self.dataset.state_dict(rows_consumed=rows_consumed)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """As ChunkDataset.load_state_dict()."""
+        self.dataset.load_state_dict(state)
