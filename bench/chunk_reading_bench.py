@@ -1,0 +1,293 @@
+"""How fast training reads packed rows, beside litdata and mosaicml-streaming, and how well the order mixes.
+
+    ./dev bench chunk_reading
+    .venv/bin/python bench/chunk_reading_bench.py --rounds 3 --only rows,workers --json
+
+The same made-up rows (ids by Zipf's law, 50,257 of them) for all. Every figure is the median over rounds in which the peers alternate, each in a
+fresh process that reads all rows once to warm up and once for the clock. `Mtok/s` is by wall time, `per CPU` by CPU time of the process
+and its workers: on a busy machine the latter is what can be compared. Peers give back rows one by one as uint16, which is their quickest way; lmemo
+gives batches of 32 as int64. With workers all give batches of 32.
+
+The peers are installed beside everything else, without what they would pull in (CUDA, torchvision), into build/bench-peers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT / "build" / "bench-data" / "chunk-reading"
+PEERS = ROOT / "build" / "bench-peers"
+PROGRAM = ROOT / "build" / "dev" / "tests" / "programs" / "make_chunk_set"
+PACKAGES = (
+    "litdata mosaicml-streaming lightning-utilities cramjam obstore boto3 botocore s3transfer jmespath brotli python-snappy zstd catalogue tifffile pillow xxhash"
+)
+ROWS_BATCH = 32
+
+
+# ------------------------------------------------------------------------------------------------------------- data
+
+
+def need_peers() -> None:
+    if not (PEERS / "streaming").exists():
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", PEERS, *PACKAGES.split()]
+        subprocess.run(command, check=True)
+
+
+def import_peers() -> None:
+    import types
+
+    sys.path.append(str(PEERS))
+    for name in ("torchvision", "torchvision.datasets", "torchvision.transforms", "torchvision.transforms.functional"):
+        sys.modules[name] = types.ModuleType(name)  # streaming imports it for images, of which there are none here.
+    sys.modules["torchvision.datasets"].VisionDataset = object  # type: ignore[attr-defined]
+    sys.modules["torchvision.transforms.functional"].to_tensor = None  # type: ignore[attr-defined]
+
+
+def chunk_set(length: int, compression: str) -> Path:
+    directory = DATA / f"lmemo-{length}-{compression}"
+    if not directory.exists():
+        part = directory.with_suffix(".part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run([PROGRAM, part, "4", str(80_000_000 // 4 // 200), "400", str(length), "50257", compression], check=True)
+        part.rename(directory)
+    return directory
+
+
+def many_chunks() -> Path:
+    directory = DATA / "lmemo-10000-chunks"
+    if not directory.exists():
+        part = directory.with_suffix(".part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run([PROGRAM, part, "10000", "20", "400", "512", "50257", "zstd"], check=True)
+        part.rename(directory)
+    return directory
+
+
+def peer_rows(length: int) -> Any:
+    import lmemo
+
+    chunks = lmemo.ChunkSet(chunk_set(length, "none"))
+    return chunks.batch(range(len(chunks))).input_ids.astype("uint16")
+
+
+def litdata_set(length: int, compression: str) -> Path:
+    directory = DATA / f"litdata-{length}-{compression}"
+    if not directory.exists():
+        import torch
+        from litdata import TokensLoader
+        from litdata.streaming.cache import Cache
+
+        part = directory.with_suffix(".part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        more = {} if compression == "none" else {"compression": "zstd", "compression_level": "chunk"}
+        cache = Cache(str(part), chunk_bytes="16MB", item_loader=TokensLoader(block_size=length), **more)
+        for index, row in enumerate(peer_rows(length)):
+            cache[index] = torch.from_numpy(row)
+        cache.done()
+        cache.merge(1)
+        part.rename(directory)
+    return directory
+
+
+def mds_set(length: int, compression: str) -> Path:
+    directory = DATA / f"mds-{length}-{compression}"
+    if not directory.exists():
+        from streaming import MDSWriter
+
+        part = directory.with_suffix(".part")
+        shutil.rmtree(part, ignore_errors=True)
+        with MDSWriter(
+            out=str(part), columns={"tokens": f"ndarray:uint16:{length}"}, compression=None if compression == "none" else "zstd", size_limit=1 << 24
+        ) as writer:
+            for row in peer_rows(length):
+                writer.write({"tokens": row})
+        part.rename(directory)
+    return directory
+
+
+# --------------------------------------------------------------------------------------------- what a process measures
+
+
+def lmemo_loader(length: int, compression: str, shuffle: bool | str, workers: int, columns: int) -> Any:
+    from lmemo.torch import COLUMNS, ChunkDataset, ChunkLoader
+
+    names = COLUMNS if columns > 1 else ("input_ids",)
+    loader = ChunkLoader(ChunkDataset(chunk_set(length, compression), shuffle=shuffle, columns=names, threads=0), ROWS_BATCH, num_workers=workers)
+    return lambda: sum(batch["input_ids"].numel() for batch in loader)
+
+
+def litdata_loader(length: int, compression: str, shuffle: bool, workers: int) -> Any:
+    import_peers()
+    from litdata import StreamingDataLoader, StreamingDataset, TokensLoader
+
+    dataset = StreamingDataset(str(litdata_set(length, compression)), item_loader=TokensLoader(block_size=length), shuffle=shuffle)
+    if workers == 0:
+        return lambda: sum(row.numel() for row in dataset)
+    loader = StreamingDataLoader(dataset, batch_size=ROWS_BATCH, num_workers=workers)
+    return lambda: sum(batch.numel() for batch in loader)
+
+
+def mds_loader(length: int, compression: str, shuffle: bool, workers: int) -> Any:
+    import_peers()
+    import torch
+    from streaming import StreamingDataset
+    from torch.utils.data import DataLoader
+
+    directory = mds_set(length, compression)
+    local = DATA / f"mds-local-{length}-{compression}"
+    remote = str(directory) if compression == "zstd" else None
+    dataset = StreamingDataset(remote=remote, local=str(local if remote else directory), shuffle=shuffle, batch_size=ROWS_BATCH, keep_zip=True)
+    if workers == 0:
+        return lambda: sum(torch.from_numpy(row["tokens"]).numel() for row in dataset)
+    loader = DataLoader(dataset, batch_size=ROWS_BATCH, num_workers=workers)
+    return lambda: sum(batch["tokens"].numel() for batch in loader)
+
+
+def measure(name: str) -> dict[str, float]:
+    who, length, compression, shuffle, workers, columns = name.split("/")
+    import torch
+
+    torch.set_num_threads(1)
+    wanted: bool | str = {"shuffled": True, "sequential": False, "exact": "exact"}[shuffle]
+    if who == "lmemo":
+        read = lmemo_loader(int(length), compression, wanted, int(workers), int(columns))
+    else:
+        read = {"litdata": litdata_loader, "mds": mds_loader}[who](int(length), compression, bool(wanted), int(workers))
+    read()
+    wall, cpu = time.perf_counter(), cpu_seconds()
+    tokens = read()
+    return {"wall": tokens / (time.perf_counter() - wall) / 1e6, "cpu": tokens / (cpu_seconds() - cpu) / 1e6}
+
+
+def cpu_seconds() -> float:
+    return sum(usage.ru_utime + usage.ru_stime for usage in (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)))
+
+
+def in_rounds(names: list[str], rounds: int) -> dict[str, dict[str, float]]:
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+    for _ in range(rounds):
+        for name in names:
+            done = subprocess.run([sys.executable, __file__, "--measure", name], capture_output=True, text=True)
+            if done.returncode:
+                print(f"{name}: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'failed'}", file=sys.stderr)
+                continue
+            found[name].append(json.loads(done.stdout.strip().splitlines()[-1]))
+    return {name: {unit: statistics.median(one[unit] for one in all_of) for unit in all_of[0]} for name, all_of in found.items() if all_of}
+
+
+# ------------------------------------------------------------------------------------------------------------ tables
+
+
+def rows_table(rounds: int) -> dict[str, Any]:
+    results: dict[str, Any] = {}
+    print("\nShuffled rows to torch tensors, one process (Mtok/s by wall; per CPU second)")
+    for length in (512, 2048):
+        for compression in ("none", "zstd"):
+            names = [f"{who}/{length}/{compression}/shuffled/0/1" for who in ("lmemo", "litdata", "mds")]
+            names += [f"lmemo/{length}/{compression}/sequential/0/1", f"lmemo/{length}/{compression}/shuffled/0/4"]
+            found = in_rounds(names, rounds)
+            results.update(found)
+            ours = found[names[0]]
+            best = max((found[name] for name in names[1:3] if name in found), key=lambda one: one["cpu"], default=None)
+            for name in names:
+                if name in found:
+                    print(f"  {name:34} {found[name]['wall']:8.0f} {found[name]['cpu']:8.0f}")
+            if best:
+                print(f"    × best peer: {ours['wall'] / best['wall']:.1f} wall, {ours['cpu'] / best['cpu']:.1f} CPU (bar 2)", end="; ")
+            print(f"of sequential: {ours['cpu'] / found[names[3]]['cpu']:.0%} (bar 70 %)")
+    return results
+
+
+def workers_table(rounds: int) -> dict[str, Any]:
+    results: dict[str, Any] = {}
+    print("\nShuffled, two workers (Mtok/s by wall; per CPU second)")
+    for length in (512, 2048):
+        names = [f"{who}/{length}/zstd/shuffled/2/1" for who in ("lmemo", "litdata", "mds")]
+        found = in_rounds(names, rounds)
+        results.update(found)
+        for name in names:
+            if name in found:
+                print(f"  {name:34} {found[name]['wall']:8.0f} {found[name]['cpu']:8.0f}")
+        peers = [found[name]["wall"] for name in names[1:] if name in found]
+        if peers:
+            print(f"    × best peer: {found[names[0]]['wall'] / max(peers):.1f} (bar 10)")
+    return results
+
+
+def first_batch_table(rounds: int) -> dict[str, Any]:
+    results: dict[str, Any] = {}
+    code = "import lmemo; lmemo.ChunkSet({!r}).batch(range(32)).buffer"
+    print("\nProcess start to the first batch, without torch (ms; wall, CPU)")
+    for name, directory, bar in (("4 chunks", chunk_set(512, "zstd"), 150), ("10,000 chunks", many_chunks(), 300)):
+        walls, cpus = [], []
+        for _ in range(max(5, rounds * 3)):
+            wall, cpu = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([sys.executable, "-c", code.format(str(directory))], check=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            walls.append((time.perf_counter() - wall) * 1000)
+            cpus.append((after.ru_utime + after.ru_stime - cpu.ru_utime - cpu.ru_stime) * 1000)
+        results[name] = {"wall": statistics.median(walls), "cpu": statistics.median(cpus)}
+        print(f"  {name:34} {statistics.median(walls):8.0f} {statistics.median(cpus):8.0f}   (bar {bar})")
+    return results
+
+
+def mixing_table() -> dict[str, Any]:
+    """A million rows in chunks of 8,000 at 512 tokens: how far is the order from the one on disk, and from a random one?"""
+    import numpy
+
+    from lmemo._core import RowOrder
+
+    count, block = 1_000_000, 128
+    chunks = [8000] * (count // 8000)
+    print("\nHow well it mixes: 1,000,000 rows, blocks of 128 (a random order: correlation 0, distance 333,333, 32 of 32 blocks)")
+    results = {}
+    for kind in ("sequential", "windows", "exact"):
+        order = numpy.array(RowOrder.make(chunks, kind, 1, 0, block, 128, 16, [], []).rows_at(0, 1, count), dtype=numpy.int64)
+        correlation = float(numpy.corrcoef(order, numpy.arange(count))[0, 1])
+        distance = float(numpy.abs(numpy.diff(order)).mean())
+        batches = order[: count // 32 * 32].reshape(-1, 32) // block
+        blocks = float(numpy.mean([len(set(batch)) for batch in batches[::37].tolist()]))
+        neighbours = float(numpy.mean(numpy.abs(numpy.diff(order)) == 1))
+        results[kind] = {"correlation": correlation, "distance": distance, "blocks_in_batch": blocks, "neighbours": neighbours}
+        print(f"  {kind:12} rank correlation {correlation:+.4f}   distance of neighbours {distance:9,.0f}   blocks in a batch of 32: {blocks:4.1f}   still neighbours {neighbours:.3%}")
+    return results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="first,rows,workers,mixing")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        print(json.dumps(measure(options.measure)))
+        return
+    need_peers()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    results: dict[str, Any] = {}
+    for name, table in (("first", first_batch_table), ("rows", rows_table), ("workers", workers_table)):
+        if name in options.only.split(","):
+            results[name] = table(options.rounds)
+    if "mixing" in options.only.split(","):
+        results["mixing"] = mixing_table()
+    if options.json:
+        print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()
