@@ -48,10 +48,8 @@ def import_peers() -> None:
     import types
 
     sys.path.append(str(PEERS))
-    for name in ("torchvision", "torchvision.datasets", "torchvision.transforms", "torchvision.transforms.functional"):
-        sys.modules[name] = types.ModuleType(name)  # streaming imports it for images, of which there are none here.
-    sys.modules["torchvision.datasets"].VisionDataset = object  # type: ignore[attr-defined]
-    sys.modules["torchvision.transforms.functional"].to_tensor = None  # type: ignore[attr-defined]
+    # streaming imports its part for images, which wants torchvision; there are none here.
+    sys.modules["streaming.vision"] = types.ModuleType("streaming.vision")
 
 
 def chunk_set(length: int, compression: str) -> Path:
