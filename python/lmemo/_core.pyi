@@ -1222,6 +1222,88 @@ def convert_floats(from_dtype: str, source: int, to_dtype: str, target: int, cou
     Converts so many floats between float32, float16 and bfloat16, from one address to another.
     """
 
+class NativeChunkSet:
+    """The compiled part of lmemo.ChunkSet."""
+
+    @staticmethod
+    def open(directory: str | os.PathLike[str], allow_gaps: bool = False, tokenizer: str | None = None) -> NativeChunkSet: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def tokens(self) -> int: ...
+
+    @property
+    def blocks(self) -> int: ...
+
+    @property
+    def sequence_length(self) -> int: ...
+
+    @property
+    def planned_chunks(self) -> int: ...
+
+    @property
+    def identity(self) -> str: ...
+
+    @property
+    def block_rows(self) -> int: ...
+
+    @property
+    def parameters(self) -> dict[str, Any]: ...
+
+    @property
+    def chunks(self) -> list[dict[str, Any]]: ...
+
+    @property
+    def chunk_rows(self) -> list[int]: ...
+
+    @property
+    def gaps(self) -> list[int]: ...
+
+    def identity_of_first(self, chunks: int) -> str: ...
+
+class RowOrder:
+    """The order of rows in an epoch; lmemo.torch.ChunkDataset reads by it."""
+
+    @staticmethod
+    def make(chunk_rows: Sequence[int], kind: str, seed: int, epoch: int, block_rows: int, window_blocks: int, lanes: int, growths: Sequence[tuple[int, int]], chunk_starts: Sequence[int]) -> RowOrder: ...
+
+    def rows_at(self, first: int, stride: int, count: int) -> list[int]: ...
+
+    @property
+    def rows(self) -> int: ...
+
+class RowReader:
+    """Rows as the columns of a batch, decoded ahead by threads."""
+
+    def __init__(self, chunk_set: NativeChunkSet, max_bytes: int, threads: int, is_compact: bool = True) -> None: ...
+
+    def read_into(self, rows: Sequence[int], input_ids: Any, labels: Any, position_ids: Any, pad_id: int, masks_boundaries: bool) -> tuple[memoryview, memoryview]:
+        """
+        Fills the columns. Gives the lengths of all pieces, and where those of each row start.
+        """
+
+    def read_places_into(self, order: RowOrder, first: int, stride: int, count: int, input_ids: Any, labels: Any, position_ids: Any, pad_id: int, masks_boundaries: bool) -> tuple[memoryview, memoryview]:
+        """The same for places of an order."""
+
+    def expect_places(self, order: RowOrder, first: int, stride: int, count: int) -> None: ...
+
+    def read_new(self, rows: Sequence[int], pad_id: int) -> tuple[memoryview, memoryview, memoryview]: ...
+
+    def expect(self, rows: Sequence[int]) -> None: ...
+
+    def counters(self) -> dict[str, int]: ...
+
+    def pause(self) -> None:
+        """Before a fork."""
+
+    def go_on(self) -> None:
+        """After it, in the parent."""
+
+    def abandon(self) -> None:
+        """After it, in the child."""
+
 def run_command_line(arguments: Iterable[str], package: str | os.PathLike[str], oracle: Callable[[pathlib.Path], tuple[str, list[str], Callable[[list[str]], list[list[int]]]]] | None = None) -> int:
     """
     Runs one command of `lmemo` and returns its exit code. Writes to the standard streams of the process, past sys.stdout and sys.stderr: flush these before.
