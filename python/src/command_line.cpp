@@ -91,6 +91,12 @@ int run(const std::vector<std::string>& arguments, const std::filesystem::path& 
     environment.token_oracle = [oracle](const std::filesystem::path& path) {
       return oracle_of(oracle, path);
     };
+  environment.import_documents = [](const std::string& input, const std::string& folder, const std::string& text_field) {
+    return asked([&] {
+      const nb::object import_documents = nb::module_::import_("lmemo._import").attr("import_documents");
+      return nb::cast<std::vector<std::string>>(import_documents(input, folder, text_field));
+    });
+  };
   const int exit_code = run_cli(arguments, environment);
   const int output_error = finish_output();
   if (output_error == 0) return exit_code;

@@ -309,3 +309,49 @@ def test_settings_may_stand_in_a_file(corpus: Path, tokenizer: Path, tmp_path: P
 def test_a_memory_limit_that_is_too_small_says_what_would_do(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
     ran = subprocess.run([*LMEMO, "chunks", "build", str(corpus), "-t", str(tokenizer), "-o", str(tmp_path / "set"), "--memory-limit", "1MB"], capture_output=True, text=True)
     assert ran.returncode == 2 and "would do" in ran.stderr
+
+
+# Other people's formats.
+
+
+def test_parquet_and_http_come_in_through_python(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
+    import functools
+    import http.server
+    import threading
+
+    import pyarrow
+    import pyarrow.parquet
+
+    texts = [json.loads(line)["text"] for line in corpus.read_text().splitlines()][:300]
+    pyarrow.parquet.write_table(pyarrow.table({"text": texts, "n": list(range(len(texts)))}), tmp_path / "rows.parquet")
+    write_lines(tmp_path / "rows.jsonl", texts)
+    plain = build(tmp_path / "rows.jsonl", tokenizer, tmp_path / "plain")
+    table = build(tmp_path / "rows.parquet", tokenizer, tmp_path / "table")
+    assert (table["documents"], table["tokens"]) == (plain["documents"], plain["tokens"])
+
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        fetched = run("build", f"http://127.0.0.1:{server.server_port}/rows.jsonl", "-t", tokenizer, "-o", tmp_path / "fetched", "--chunk-sequences", 100)
+        server.shutdown()
+    assert (fetched["documents"], fetched["tokens"]) == (plain["documents"], plain["tokens"])
+    assert run("verify", tmp_path / "fetched")["complete"]  # Without the network.
+
+
+def test_an_export_has_every_row(built: Path, tmp_path: Path) -> None:
+    import datasets
+    import numpy
+
+    shown = run("show", built)
+    for name in ("arrow", "npy", "megatron"):
+        assert run("export", built, "--to", name, "--output", tmp_path / name)["rows"] == shown["total_sequences"]
+    rows = datasets.load_from_disk(str(tmp_path / "arrow"))
+    tokens, offsets = numpy.load(tmp_path / "npy" / "tokens.npy"), numpy.load(tmp_path / "npy" / "row_offsets.npy")
+    lengths, pieces = numpy.load(tmp_path / "npy" / "seq_lengths.npy"), numpy.load(tmp_path / "npy" / "piece_offsets.npy")
+    assert len(rows) == len(offsets) - 1 == shown["total_sequences"] and len(tokens) == shown["total_tokens"]
+    for number in range(0, len(rows), 97):
+        assert rows[number]["input_ids"] == tokens[offsets[number] : offsets[number + 1]].tolist()
+        assert rows[number]["seq_lengths"] == lengths[pieces[number] : pieces[number + 1]].tolist()
+    assert (tmp_path / "megatron" / "rows.bin").read_bytes() == tokens.tobytes()
+    index = (tmp_path / "megatron" / "rows.idx").read_bytes()
+    assert index[:9] == b"MMIDIDX\0\0" and len(index) == 34 + len(rows) * 12 + (len(rows) + 1) * 8

@@ -66,28 +66,34 @@ struct OpenRows {
   explicit OpenRows(uint32_t row_tokens) : first_with(size_t{row_tokens} + 1, kNone) {}
 };
 
-// Longest first, equal ones in order of their documents: a counting sort, since lengths are small numbers.
-std::vector<Piece> by_length(const std::vector<Piece>& pieces, uint32_t row_tokens) {
-  std::vector<uint32_t> starts(size_t{row_tokens} + 1, 0);
-  for (const Piece& piece : pieces) ++starts[row_tokens - piece.length];
+// Full rows of documents that are longer, then what is left of each; longest first, equal ones in order of their
+// documents: a counting sort, since lengths are small numbers.
+std::vector<Piece> pieces_by_length(std::span<const uint32_t> lengths, uint32_t row_tokens) {
+  std::vector<uint32_t> starts(size_t{row_tokens} + 1, 0);  // By how much is missing to a full row.
+  for (const uint32_t length : lengths) {
+    if (length <= row_tokens) {
+      ++starts[row_tokens - length];
+    } else {
+      const uint32_t full = (length - 1) / row_tokens;
+      starts[0] += full;
+      ++starts[row_tokens - (length - full * row_tokens)];
+    }
+  }
+  starts[row_tokens] = 0;  // Documents of no tokens get no piece.
   uint32_t total = 0;
   for (uint32_t& start : starts) start = std::exchange(total, total + start);
-  std::vector<Piece> sorted(pieces.size());
-  for (const Piece& piece : pieces) sorted[starts[row_tokens - piece.length]++] = piece;
+  std::vector<Piece> sorted(total);
+  for (uint32_t document = 0; document < lengths.size(); ++document) {
+    uint32_t offset = 0;
+    for (; lengths[document] - offset > row_tokens; offset += row_tokens) sorted[starts[0]++] = {document, offset, row_tokens};
+    const uint32_t rest = lengths[document] - offset;
+    if (rest > 0) sorted[starts[row_tokens - rest]++] = {document, offset, rest};
+  }
   return sorted;
 }
 
 PackedRows best_fit(std::span<const uint32_t> lengths, uint32_t row_tokens) {
-  std::vector<Piece> pieces;
-  pieces.reserve(lengths.size());
-  for (uint32_t document = 0; document < lengths.size(); ++document) {
-    uint32_t offset = 0;
-    for (; lengths[document] - offset > row_tokens; offset += row_tokens)
-      pieces.push_back({document, offset, row_tokens});
-    if (lengths[document] > offset) pieces.push_back({document, offset, lengths[document] - offset});
-  }
-  const std::vector<Piece> sorted = by_length(pieces, row_tokens);
-
+  const std::vector<Piece> sorted = pieces_by_length(lengths, row_tokens);
   OpenRows rows(row_tokens);
   SpaceSet spaces(row_tokens);
   rows.previous_piece.resize(sorted.size(), kNone);

@@ -232,6 +232,7 @@ std::vector<CommandSpec> chunks_commands() {
   group.summary = "pack a corpus into checked training chunks: plan, build, fill, repair, grow";
   for (auto& commands : {chunks_build_commands(), chunks_look_commands()})
     group.subcommands.insert(group.subcommands.end(), commands.begin(), commands.end());
+  group.subcommands.push_back(chunks_export_command());
   group.examples = {{"lmemo chunks build corpus.jsonl --tokenizer gpt2 --output corpus.chunks", "JSON lines to rows."}};
   return {group};
 }
