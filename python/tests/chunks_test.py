@@ -355,3 +355,24 @@ def test_an_export_has_every_row(built: Path, tmp_path: Path) -> None:
     assert (tmp_path / "megatron" / "rows.bin").read_bytes() == tokens.tobytes()
     index = (tmp_path / "megatron" / "rows.idx").read_bytes()
     assert index[:9] == b"MMIDIDX\0\0" and len(index) == 34 + len(rows) * 12 + (len(rows) + 1) * 8
+
+
+def test_the_corpus_comes_back_whole(built: Path, corpus: Path, tmp_path: Path) -> None:
+    """Every document of HuggingFace's ids is in exactly one place: whole, or as full rows and a rest."""
+    from collections import Counter
+
+    import numpy
+
+    texts = [json.loads(line)["text"] for line in corpus.read_text().splitlines()]
+    expected: Counter[tuple[int, ...]] = Counter()
+    for encoding in tokenizer_vocabularies.huggingface("gpt2").encode_batch(texts, add_special_tokens=False):
+        expected.update(tuple(encoding.ids[at : at + 512]) for at in range(0, len(encoding.ids), 512))
+    run("export", built, "--to", "npy", "--output", tmp_path / "npy")
+    tokens, lengths = numpy.load(tmp_path / "npy" / "tokens.npy").tolist(), numpy.load(tmp_path / "npy" / "seq_lengths.npy").tolist()
+    found: Counter[tuple[int, ...]] = Counter()
+    at = 0
+    for length in lengths:
+        found[tuple(tokens[at : at + length])] += 1
+        at += length
+    assert at == len(tokens)
+    assert found == expected
