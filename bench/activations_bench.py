@@ -7,7 +7,7 @@ Hidden states of a real small model (all-MiniLM-L6-v2 from the PyPI package gt-a
 synthetic ones of a larger model; float16. Every figure is the median over rounds in which the peers alternate. One thread; CPU time of the calling thread
 where nobody waits for a disk, wall time for synced writes. What each peer does:
 
-lmemo        lmemo.activations: load_prompt_layer, load_prompt_activations, save_prompt_activations, flush
+lmemo        lmemo.activations: load_prompt_layer (a copy; safetensors gives a map), load_prompt_activations, save_prompt_activations, flush
 safetensors  safe_open(file of the prompt).get_tensor(layer); save_file, then fsync of the file
 torch.save   torch.load(file of the prompt)[layer]; torch.save, then fsync
 h5py         one file, a group per prompt, a data set per layer; flush and fsync at the end
@@ -286,6 +286,7 @@ def measure_codec(states: list[Any], rounds: int) -> dict[str, Any]:
                 found.copy_to(0, out.data_ptr(), name)
                 spent += time.thread_time() - start
                 assert torch.equal(out, its.to(out.dtype))
+            activations.set_cache_backend(lmemo.MemoryStore())
         result[f"lossless {name}"] = {"ratio": plain / small, "decode MB/s": plain / spent / 1e6}
     activations.set_cache_compression(None)
     return result

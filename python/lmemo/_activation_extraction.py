@@ -12,6 +12,7 @@ from typing import Any
 
 from . import _core
 from . import activations as cache
+from ._errors import Error
 from .activations import ModelIdentity, logger
 
 _SAMPLES = 64
@@ -393,7 +394,7 @@ class _Run:
         if self.is_writable and isinstance(self.backend.store, _core.Store):
             try:
                 self.claims = _core.ClaimFile(self.backend.store.path / "claims.lock")
-            except OSError as error:
+            except Error as error:
                 logger.debug(f"[CACHE] work is not shared with other processes: {error}")
 
     def run(self, invalidate: bool) -> tuple[Any, Any] | None:
@@ -581,10 +582,7 @@ class _Run:
     def _publish(self) -> None:
         self.last_publication = time.monotonic()
         if self.is_writable:
-            try:
-                self.backend.store.flush()
-            except OSError as error:
-                logger.warning(f"[CACHE] not safe from a power cut yet: {error}")
+            cache._flush(self.backend)
         for number in self.held:
             self.claims.release(number)
         self.held = []

@@ -18,12 +18,12 @@ import os
 import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
-from ._core import MemoryStore, Store, StoreBase
+from ._core import Store, StoreBase
+from ._errors import Error
 
 if TYPE_CHECKING:
     from ._activation_extraction import ActivationExtractor, CachedExtractor, weights_digest
@@ -227,7 +227,15 @@ def set_cache_backend(backend: StoreBase | str | os.PathLike[str] | None) -> Non
 def _let_go(backend: _Backend | None) -> None:
     # Not closed: whoever uses it in another thread goes on. It is published, so that nothing waits for the end of the process.
     if backend is not None and backend.is_ours:
+        _flush(backend)
+
+
+def _flush(backend: _Backend) -> None:
+    """A failure costs later hits, not this run."""
+    try:
         backend.store.flush()
+    except Error as error:
+        logger.warning(f"[CACHE] not safe from a power cut yet: {error}")
 
 
 def _current() -> _Backend:
@@ -335,7 +343,7 @@ def _put(backend: _Backend, byte_count: int, put: Any) -> bool:
             _make_room(backend, byte_count)
         backend.unflushed += byte_count
         if backend.unflushed > limit // 16:
-            backend.store.flush()
+            _flush(backend)
             backend.unflushed = 0
     failed = put()
     if failed == "no_space":
@@ -572,11 +580,12 @@ def _missing(what: str, model_name: str, prompt: str) -> FileNotFoundError:
 
 def load_prompt_layer(model_name: str, prompt: str, layer: int) -> Any:
     """Raw states of one layer of one prompt: a tensor (1, tokens, dim) in the dtype in which it is stored, yours to write to."""
-    backend = _current()
     if not _is_off():
-        found = backend.with_torch().load_layer(backend.keys_of(model_name), prompt, "raw", "", layer, _dtype or "")
+        backend = _current()
+        native = backend.with_torch()
+        found = native.load_layer(backend.keys_of(model_name), prompt, "raw", "", layer, _dtype or "")
         if found is None and not isinstance(model_name, ModelIdentity):
-            found = backend.native.load_layer(backend.keys_of(_resolved(model_name)), prompt, "raw", "", layer, _dtype or "")
+            found = native.load_layer(backend.keys_of(_resolved(model_name)), prompt, "raw", "", layer, _dtype or "")
         if found is not None:
             return found
     raise _missing(f"layer {layer}", model_name, prompt)
@@ -758,196 +767,19 @@ def pool(activations: Any, attention_mask: Any, pooling: str) -> Any:
     raise ValueError(f"Unknown pooling: {pooling!r}. Use 'last_token', 'first_token', 'mean' or 'max'")
 
 
-# ------------------------------------------------------------------------------------------------------- what is there
-
-
-@dataclass
-class CachedPromptInfo:
-    """What is stored of one prompt. `dtypes` says in which dtypes its layers and logits are stored."""
-
-    raw_layers: list[int]
-    pooled: dict[str, list[int]]
-    has_logits: bool
-    logits_top_k: int | None
-    has_perplexity: bool
-    has_token_perplexity: bool
-    num_tokens: int | None
-    router_layers: list[int] = field(default_factory=list)
-    dtypes: list[str] = field(default_factory=list)
-
-
-@dataclass
-class ModelCacheInfo:
-    """What is stored of one model."""
-
-    model_name: str | None
-    model_hash: str
-    size_bytes: int
-    num_prompts: int
-    num_layers: int
-    has_pooled: bool
-    has_perplexity: bool
-    has_logits: bool = False
-    identity: dict[str, str] = field(default_factory=dict)  # All fields that tell it from other models.
-
-    @property
-    def size_gb(self) -> float:
-        """The size in GiB."""
-        return self.size_bytes / _GIB
-
-
-@dataclass
-class CacheInfo:
-    """What is stored. Times are seconds since 1970."""
-
-    cache_dir: Path | str
-    total_size_bytes: int
-    models: list[ModelCacheInfo] = field(default_factory=list)
-    oldest_mtime: float | None = None
-    newest_mtime: float | None = None
-    cache_limit_bytes: int | None = None
-
-    @property
-    def total_size_gb(self) -> float:
-        """The size of everything in GiB."""
-        return self.total_size_bytes / _GIB
-
-
-def cache_info(model: str | None = None) -> CacheInfo:
-    """What is stored, of all models or of those with this name, from the index alone."""
-    backend = _current()
-    models, oldest, newest = [], [], []
-    for found in backend.native.models():
-        if model is not None and not _is_called(found, model) or found["entries"] == 0:
-            continue
-        models.append(
-            ModelCacheInfo(
-                model_name=found["name"] or None, model_hash=found["hash"], size_bytes=found["stored_bytes"], num_prompts=found["prompts"],
-                num_layers=len(found["layers"]), has_pooled=found["has_pooled"], has_perplexity=found["has_perplexity"],
-                has_logits=found["has_logits"], identity=found["fields"],
-            )
-        )  # fmt: skip
-        oldest.append(found["oldest_ns"] / 1e9)
-        newest.append(found["newest_ns"] / 1e9)
-    return CacheInfo(
-        cache_dir=backend.where,
-        total_size_bytes=sum(found.size_bytes for found in models),
-        models=sorted(models, key=lambda found: -found.size_bytes),
-        oldest_mtime=min(oldest, default=None),
-        newest_mtime=max(newest, default=None),
-        cache_limit_bytes=_limit_bytes or None,
-    )
-
-
-def _is_called(found: dict[str, Any], model: str) -> bool:
-    if isinstance(model, ModelIdentity):
-        return bool(found["encoding"] == _current().keys_of(model).encoding)
-    return bool(found["name"] == model)
-
-
-def discover_cached(model_name: str, prompt: str) -> CachedPromptInfo | None:
-    """What is stored of one prompt, without loading it; None if nothing is."""
-    backend = _current()
-    keys = backend.keys_of(model_name)
-    found = backend.native.discover(keys, prompt)
-    if found is None and not isinstance(model_name, ModelIdentity):
-        resolved = _resolved(model_name)
-        if resolved is not model_name:
-            keys = backend.keys_of(resolved)
-            found = backend.native.discover(keys, prompt)
-    if found is None:
-        return None
-    raw, pooled, router, logits, top_k_logits, perplexity, token_perplexity, has_mask = found
-    num_tokens = top_k = None
-    if has_mask:
-        mask = backend.native.find_record(keys, prompt, "mask", [])
-        num_tokens = None if mask is None else mask.shape()[0]
-    if top_k_logits:
-        values = backend.native.find_record(keys, prompt, "top_k_logits", top_k_logits)
-        top_k = None if values is None else values.shape()[-1]
-    stored = {dtype for _, dtype in raw} | {dtype for layers in pooled.values() for _, dtype in layers} | {*logits, *top_k_logits}
-    return CachedPromptInfo(
-        raw_layers=_distinct(raw),
-        pooled={pooling: _distinct(layers) for pooling, layers in pooled.items()},
-        has_logits=bool(logits),
-        logits_top_k=top_k,
-        has_perplexity=bool(perplexity),
-        has_token_perplexity=bool(token_perplexity),
-        num_tokens=num_tokens,
-        router_layers=_distinct(router),
-        dtypes=sorted(stored),
-    )
-
-
-def _distinct(layers: Iterable[tuple[int, str]]) -> list[int]:
-    return list(dict.fromkeys(layer for layer, _ in layers))  # They come sorted.
-
-
-def explain(model_name: str, prompt: str, layer: int, *, pooling: str | None = None) -> str:
-    """Why one layer of one prompt is not there, or that it is: names the field in which the nearest entry differs."""
-    backend = _current()
-    keys = backend.keys_of(model_name)
-    part = "raw" if pooling is None else "pooled"
-    nearest: Any = None
-    for dtype in _order():
-        explanation = backend.store.explain(keys.key(prompt, part, layer, pooling or "", dtype))
-        if explanation.is_hit:
-            return str(explanation)
-        if nearest is None or len(explanation.differing) < len(nearest.differing):
-            nearest = explanation
-    return str(nearest)
-
-
-def clear_cache() -> int:
-    """Removes all activations from the store, and nothing else. Returns how many entries there were."""
-    backend = _current()
-    backend.used = None
-    return int(backend.store.clear(_KIND).entries)
-
-
-def invalidate_extraction_cache(
-    model_name: str, prompts: Sequence[str] | None = None, layers: Sequence[int] | None = None
-) -> int:
-    """Removes what is stored of a model: all of it, or of some prompts, or some layers. Returns how many entries there were.
-
-    A plain name stands for every identity of that name.
-    """
-    backend = _current()
-    backend.used = None
-    removed = 0
-    for found in backend.native.models():
-        if not _is_called(found, model_name):
-            continue
-        wanted_prompts: list[str | None] = [None] if prompts is None else list(dict.fromkeys(prompts))
-        wanted_layers: list[int | None] = [None] if layers is None else list(dict.fromkeys(layers))
-        removed += _erase(backend, found, wanted_prompts, wanted_layers)
-    return removed
-
-
-def _erase(backend: _Backend, found: dict[str, Any], prompts: list[str | None], layers: list[int | None]) -> int:
-    encoding, count = found["encoding"], 0
-    for prompt in prompts:
-        for layer in layers:
-            wanted: dict[str, Any] = {"model": found["name"]}
-            if prompt is not None:
-                wanted["prompt"] = prompt
-            if layer is not None:
-                wanted["layer"] = layer
-            for entry in backend.store.scan(_KIND, wanted):
-                if entry.key is not None and _model_encoding(entry.key) == encoding and backend.store.erase(entry.key):
-                    count += 1
-    backend.store.flush()
-    return count
-
-
-_SLOT_FIELDS = {"layer", "part", "pooling", "prompt", "stored"}
-
-
-def _model_encoding(key: Any) -> bytes:
-    return _core.ActivationKeys({name: value for name, value in key.fields.items() if name not in _SLOT_FIELDS}).encoding
-
-
 def _hash_number(*parts: str) -> int:
     """63 bits for a claim: two that collide wait for one another, and nothing worse."""
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "little") >> 1
+
+
+from ._activation_info import (  # noqa: E402  (it needs what stands above)
+    CachedPromptInfo,
+    CacheInfo,
+    ModelCacheInfo,
+    cache_info,
+    clear_cache,
+    discover_cached,
+    explain,
+    invalidate_extraction_cache,
+)
