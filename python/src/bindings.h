@@ -14,6 +14,7 @@ void init_tokenizers(nanobind::module_& m);    // NativeTokenizer
 void init_forward(nanobind::module_& m);       // ForwardCache, BackendStats, TraceWriter, …
 void init_activations(nanobind::module_& m);   // ActivationKeys, NativeActivations, ClaimFile
 void init_chunk_reading(nanobind::module_& m);  // NativeChunkSet, RowOrder, RowReader
+void init_datasets(nanobind::module_& m);      // What lmemo/dataset.py is made of
 void init_command_line(nanobind::module_& m);  // run_command_line()
 
 }  // namespace lmemo::python

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bindings.h"
+#include "chat_renderer.h"
 #include "cli/process_environment.h"
 #include "lmemo/version.h"
 #include "values.h"
@@ -81,7 +82,8 @@ Result<TokenOracle> oracle_of(nb::handle make, const std::filesystem::path& toke
   });
 }
 
-int run(const std::vector<std::string>& arguments, const std::filesystem::path& package, nb::handle oracle) {
+int run(const std::vector<std::string>& arguments, const std::filesystem::path& package, nb::handle oracle,
+        MakeChatRenderer renderer) {
   const InterruptNote interrupt_note;
   CliEnvironment environment = process_environment();
   environment.interrupted = [] { return was_interrupted != 0; };
@@ -97,6 +99,7 @@ int run(const std::vector<std::string>& arguments, const std::filesystem::path& 
       return nb::cast<std::vector<std::string>>(import_documents(input, folder, text_field));
     });
   };
+  environment.make_chat_renderer = std::move(renderer);
   const int exit_code = run_cli(arguments, environment);
   const int output_error = finish_output();
   if (output_error == 0) return exit_code;
@@ -104,21 +107,24 @@ int run(const std::vector<std::string>& arguments, const std::filesystem::path& 
   return exit_code == kExitFine ? static_cast<int>(kExitFailed) : exit_code;
 }
 
-int run_command_line(const nb::iterable& arguments, nb::handle package, nb::handle oracle) {
+int run_command_line(const nb::iterable& arguments, nb::handle package, nb::handle oracle, nb::handle renderer) {
   std::vector<std::string> words;
   for (const nb::handle argument : arguments) words.push_back(path_of(argument).string());
   const std::filesystem::path start = path_of(package);
+  MakeChatRenderer make_renderer;
+  if (!renderer.is_none()) make_renderer = chat_renderer_of(nb::borrow(renderer));
   const nb::gil_scoped_release without_gil;
-  return run(words, start, oracle);
+  return run(words, start, oracle, std::move(make_renderer));
 }
 
 }  // namespace
 
 void init_command_line(nb::module_& m) {
   m.def("run_command_line", &run_command_line, "arguments"_a, "package"_a, "oracle"_a.none() = nb::none(),
+        "chat_renderer"_a.none() = nb::none(),
         nb::sig("def run_command_line(arguments: Iterable[str], package: str | os.PathLike[str], oracle: "
                 "Callable[[pathlib.Path], tuple[str, list[str], Callable[[list[str]], list[list[int]]]]] | "
-                "None = None) "
+                "None = None, chat_renderer: Any = None) "
                 "-> int"),
         "Runs one command of `lmemo` and returns its exit code. Writes to the standard streams of the "
         "process, past "

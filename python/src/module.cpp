@@ -24,5 +24,6 @@ NB_MODULE(_core, m) {
   init_forward(m);
   init_activations(m);
   init_chunk_reading(m);
+  init_datasets(m);
   init_command_line(m);
 }

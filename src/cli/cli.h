@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lmemo/dataset.h"
 #include "lmemo/result.h"
 
 namespace lmemo {
@@ -65,6 +66,12 @@ struct CliEnvironment {
   std::function<Result<std::vector<std::string>>(const std::string& input, const std::string& folder,
                                                  const std::string& text_field)>
       import_documents;
+  // Jinja templates of chats: only Python has transformers.
+  MakeChatRenderer make_chat_renderer;
+  // Becomes another program, with variables added to its environment. Returns only if that failed.
+  std::function<Error(const std::vector<std::string>& words,
+                      const std::vector<std::pair<std::string, std::string>>& variables)>
+      execute;
 };
 
 // 3 and 4 are answers, not failures: the command ran to its end.

@@ -19,6 +19,8 @@ class Arguments {
   bool has(std::string_view option) const { return options_.contains(std::string(option)); }
   // The last one wins if an option was given twice.
   std::optional<std::string> text(std::string_view option) const;
+  // All that were given, of an option that is_list.
+  std::vector<std::string> texts(std::string_view option) const;
   std::optional<uint64_t> byte_count(std::string_view option) const;
   std::optional<double> seconds(std::string_view option) const;
   std::optional<uint64_t> count(std::string_view option) const;
@@ -29,6 +31,7 @@ class Arguments {
  private:
   friend class CommandParser;
   std::map<std::string, std::string> options_;
+  std::map<std::string, std::vector<std::string>> repeated_;
   std::vector<std::string> positionals_;
 };
 

@@ -32,6 +32,7 @@ struct OptionSpec {
   std::string default_text = {};  // Shown in the help; what the command does without the option.
   std::vector<std::string> choices = {};
   bool is_required = false;
+  bool is_list = false;  // May be given several times, and takes the plain words behind its value as well.
 };
 
 struct PositionalSpec {

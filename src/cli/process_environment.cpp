@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -62,6 +63,21 @@ Result<std::string> read_standard_input() {
   }
 }
 
+Error become(const std::vector<std::string>& words, const std::vector<std::pair<std::string, std::string>>& variables) {
+  std::fflush(stdout);
+  std::fflush(stderr);
+  for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  // What is ignored stays ignored in the new program, which did not ask for it.
+  const auto before = std::signal(SIGPIPE, SIG_DFL);
+  ::execvp(arguments[0], arguments.data());
+  const int error = errno;
+  std::signal(SIGPIPE, before);
+  return {ErrorCode::io_error, "cannot run " + words[0] + ": " + std::strerror(error)};
+}
+
 }  // namespace
 
 CliEnvironment process_environment() {
@@ -85,6 +101,7 @@ CliEnvironment process_environment() {
   };
   environment.ask = ask_terminal;
   environment.read_input = read_standard_input;
+  environment.execute = become;
   std::error_code ignored;
   environment.working_directory = std::filesystem::current_path(ignored);
   return environment;

@@ -277,6 +277,7 @@ bool is_zstd(std::string_view front) {
 
 Result<std::unique_ptr<ByteStream>> ByteStream::open(const std::filesystem::path& path, const Options& options) {
   LMEMO_ASSIGN(auto file, RawFile::open(path, options.hashes_file));
+  if (options.is_raw) return {std::make_unique<PlainStream>(std::move(file))};
   LMEMO_ASSIGN(const std::string_view front, file->peek(4));
   if (front.substr(0, 2) == "\x1f\x8b") return {std::make_unique<GzipStream>(std::move(file))};
   if (is_zstd(front)) return {std::make_unique<ZstdStream>(std::move(file))};

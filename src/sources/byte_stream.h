@@ -25,6 +25,7 @@ class ByteStream {
  public:
   struct Options {
     bool hashes_file = false;  // For file_digest(); needs the whole file, so it does not go with seek().
+    bool is_raw = false;       // The bytes on the disk, whatever they are.
   };
 
   // corruption while reading: a compressed file that is cut off or damaged. What came before was right.

@@ -40,7 +40,7 @@ Result<std::unique_ptr<LineBlockReader>> LineBlockReader::open(const std::filesy
                                                                const Options& options) {
   if (options.hashes_file && options.begin != 0)
     return Error{ErrorCode::invalid_argument, "a part of a file has no digest of the whole: begin at byte 0"};
-  LMEMO_ASSIGN(auto stream, ByteStream::open(path, {options.hashes_file}));
+  LMEMO_ASSIGN(auto stream, ByteStream::open(path, {.hashes_file = options.hashes_file}));
   if (options.begin > 0) LMEMO_TRY(stream->seek(options.begin));
   return std::unique_ptr<LineBlockReader>(new LineBlockReader(std::move(stream), options));
 }

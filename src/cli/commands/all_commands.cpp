@@ -57,6 +57,7 @@ CommandSpec root_command(const CliEnvironment& environment) {
     }
   };
   add("Computed once", chunks_commands());
+  add("Computed once", dataset_commands());
   add("Computed once", forward_commands());
   add("Computed once", activation_commands());
   add("Tokenizer", tokenizer_commands());

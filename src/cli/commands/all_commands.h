@@ -21,6 +21,7 @@ std::vector<CommandSpec> tokenizer_commands();
 std::vector<CommandSpec> chunks_commands();    // tokenize, tokenizer show, check
 std::vector<CommandSpec> forward_commands();      // forward trace, show, clear
 std::vector<CommandSpec> activation_commands();   // activations show, discover, evict, clear
+std::vector<CommandSpec> dataset_commands();      // dataset build, check, ensure, run, show, clear
 std::vector<CommandSpec> config_commands();       // config list, get, path
 std::vector<CommandSpec> demo_commands();         // demo
 std::vector<CommandSpec> completions_commands();  // completions, manual
