@@ -1304,7 +1304,18 @@ class RowReader:
     def abandon(self) -> None:
         """After it, in the child."""
 
-def run_command_line(arguments: Iterable[str], package: str | os.PathLike[str], oracle: Callable[[pathlib.Path], tuple[str, list[str], Callable[[list[str]], list[list[int]]]]] | None = None) -> int:
+def dataset_check(config: str, file: str | os.PathLike[str], rehash: bool) -> list[tuple[str, str, str, str]]:
+    """Behind lmemo.dataset.check."""
+
+def dataset_ensure(config: str, file: str | os.PathLike[str], open_store: Callable[[], StoreBase | None], renderer: Any, note: Callable[[str], object] | None, progress: Callable[[Progress], object] | None, rehash: bool, force: bool) -> dict[str, Any]:
+    """Behind lmemo.dataset.build."""
+
+def dataset_resolve(directory: str | os.PathLike[str]) -> pathlib.Path:
+    """
+    The directory of the files that belong together, which the next build leaves alone.
+    """
+
+def run_command_line(arguments: Iterable[str], package: str | os.PathLike[str], oracle: Callable[[pathlib.Path], tuple[str, list[str], Callable[[list[str]], list[list[int]]]]] | None = None, chat_renderer: Any = None) -> int:
     """
     Runs one command of `lmemo` and returns its exit code. Writes to the standard streams of the process, past sys.stdout and sys.stderr: flush these before.
     """
