@@ -221,6 +221,9 @@ class Store {
   virtual std::optional<Hit> find(const Digest& digest) = 0;
   // Looks at the index only.
   virtual bool contains(const Digest& digest) = 0;
+  // As contains(), and counts as a use, as a find does: the entry is protected in this run and young for prune(). How long
+  // the value is, which is not looked at: only a find tells whether it is sound.
+  virtual std::optional<uint64_t> touch(const Digest& digest) = 0;
 
   // After a failed write, puts are refused at once for two seconds, then tried again.
   // A later put of the same key wins. Visible to this Store object at once, to others when published.

@@ -36,6 +36,7 @@ from lmemo._core import (
     Store,
     StoreBase,
     StoreStats,
+    SyncStats,
     VerifyReport,
     inspect_file,
 )
@@ -43,6 +44,7 @@ from lmemo._core import version as __version__
 from lmemo._errors import Busy, Corruption, Error, Incompatible, InvalidArgument, IoError, NoSpace
 from lmemo._types import FieldValue
 from lmemo.chunk_set import ChunkRow, ChunkSet, RowBatch
+from lmemo.sections import Rows, Run, SectionCache
 from lmemo.tokenizer import Padding, TokenBatch, Tokenizer, Truncation
 
 __all__ = [
@@ -74,9 +76,13 @@ __all__ = [
     "RemovalReport",
     "RepairReport",
     "RowBatch",
+    "Rows",
+    "Run",
+    "SectionCache",
     "Store",
     "StoreBase",
     "StoreStats",
+    "SyncStats",
     "TokenBatch",
     "Tokenizer",
     "Truncation",

@@ -1315,6 +1315,129 @@ def dataset_resolve(directory: str | os.PathLike[str]) -> pathlib.Path:
     The directory of the files that belong together, which the next build leaves alone.
     """
 
+class SyncStats:
+    """What a sync of source trees did."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values that json.dumps takes."""
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+    @property
+    def run_id(self) -> str:
+        """26 characters that sort by time."""
+
+    @property
+    def total_sections(self) -> int:
+        """Rows: files that were not skipped."""
+
+    @property
+    def cache_hits(self) -> int:
+        """Sections found in the store."""
+
+    @property
+    def cache_misses(self) -> int:
+        """Sections tokenised."""
+
+    @property
+    def hit_rate(self) -> float:
+        """Hits of all sections."""
+
+    @property
+    def miss_reasons(self) -> dict[str, int]:
+        """Misses by reason: new, edited, …"""
+
+    @property
+    def total_tokens(self) -> int:
+        """Of the rows, after the cut."""
+
+    @property
+    def cut_sections(self) -> int:
+        """Sections longer than sequence_len."""
+
+    @property
+    def total_tokenize_seconds(self) -> float:
+        """Added up over threads."""
+
+    @property
+    def saved_seconds(self) -> float:
+        """What the hits would have taken."""
+
+    @property
+    def wall_seconds(self) -> float:
+        """Of the whole sync."""
+
+    @property
+    def cache_bytes_after(self) -> int:
+        """What all sections take in the store."""
+
+    @property
+    def files_read(self) -> int:
+        """Files that had to be opened."""
+
+    @property
+    def source_bytes(self) -> int:
+        """Of all files listed."""
+
+    @property
+    def skipped_binary(self) -> int:
+        """A NUL in the first KiB."""
+
+    @property
+    def skipped_not_utf8(self) -> int:
+        """Not UTF-8."""
+
+    @property
+    def skipped_too_large(self) -> int:
+        """Beyond max_bytes_per_file."""
+
+    @property
+    def skipped_links(self) -> int:
+        """Symbolic links, which are never followed."""
+
+    @property
+    def failed(self) -> int:
+        """Could not be read or tokenised."""
+
+    @property
+    def failed_puts(self) -> int:
+        """Tokenised, but the store had no room."""
+
+class SectionRun:
+    """The compiled part of lmemo.Run."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def stats(self) -> SyncStats: ...
+
+    @property
+    def notices(self) -> list[str]: ...
+
+    def row(self, index: int) -> NDArray[numpy.uint16] | NDArray[numpy.uint32]: ...
+
+    def gather(self, first: int, end: int) -> tuple[NDArray[numpy.int32], NDArray[numpy.int64]]:
+        """The ids of rows first to end - 1 in one array, and where each begins."""
+
+    def path(self, index: int) -> pathlib.Path: ...
+
+    def token_count(self, index: int) -> int: ...
+
+    def is_hit(self, index: int) -> bool: ...
+
+    def key(self, index: int) -> Key: ...
+
+    def explain(self, path: str | os.PathLike[str]) -> str: ...
+
+def sync_sections(store: StoreBase, tokenizer: Any, identity: str, vocab_size: int, tokenizer_name: str, chat_template: str | None, eos_token: str | None, sources: Sequence[tuple[Any, Any, Any, int, int]], sequence_len: int, keep_end: bool, default_excludes: bool, gitignore: bool, strict: bool, rehash: bool, use_cache: bool, threads: int, progress: Callable[[Progress], object] | None) -> SectionRun: ...
+
+def read_dlm(path: str | os.PathLike[str], home: str | os.PathLike[str]) -> dict[str, Any]:
+    """The frontmatter of a .dlm document, as far as sections go."""
+
 def run_command_line(arguments: Iterable[str], package: str | os.PathLike[str], oracle: Callable[[pathlib.Path], tuple[str, list[str], Callable[[list[str]], list[list[int]]]]] | None = None, chat_renderer: Any = None) -> int:
     """
     Runs one command of `lmemo` and returns its exit code. Writes to the standard streams of the process, past sys.stdout and sys.stderr: flush these before.

@@ -15,6 +15,7 @@ void init_forward(nanobind::module_& m);       // ForwardCache, BackendStats, Tr
 void init_activations(nanobind::module_& m);   // ActivationKeys, NativeActivations, ClaimFile
 void init_chunk_reading(nanobind::module_& m);  // NativeChunkSet, RowOrder, RowReader
 void init_datasets(nanobind::module_& m);      // What lmemo/dataset.py is made of
+void init_sections(nanobind::module_& m);      // sync_sections(), SectionRun, SyncStats
 void init_command_line(nanobind::module_& m);  // run_command_line()
 
 }  // namespace lmemo::python

@@ -25,5 +25,6 @@ NB_MODULE(_core, m) {
   init_activations(m);
   init_chunk_reading(m);
   init_datasets(m);
+  init_sections(m);
   init_command_line(m);
 }

@@ -20,6 +20,7 @@
 #include "bindings.h"
 #include "errors.h"
 #include "texts.h"
+#include "tokenizer_object.h"
 #include "values.h"
 
 namespace nb = nanobind;
@@ -29,11 +30,6 @@ namespace lmemo::python {
 namespace {
 
 using SharedTokenizer = std::shared_ptr<const Tokenizer>;
-
-// The native tokenizer never changes, which Python has no word for.
-struct NativeTokenizer {
-  SharedTokenizer tokenizer;
-};
 
 // A numpy array that owns the numbers: nothing is copied.
 template <typename Vector>

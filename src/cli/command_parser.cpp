@@ -174,9 +174,9 @@ class CommandParser {
     if (const auto complaint = complaint_about(option.type, option.choices, *value))
       return misuse(shown + ": " + *complaint);
     parsed_.arguments.options_[option.name] = *value;
-    if (!option.is_list) return std::nullopt;
     std::vector<std::string>& all = parsed_.arguments.repeated_[option.name];
     all.push_back(*value);
+    if (!option.is_list) return std::nullopt;
     while (next_ < words_.size() && !words_[next_].empty() && words_[next_][0] != '-') {
       if (const auto complaint = complaint_about(option.type, option.choices, words_[next_]))
         return misuse(shown + ": " + *complaint);
@@ -219,14 +219,14 @@ std::optional<Misuse> parse_command_line(const CommandSpec& root, const std::vec
   return CommandParser(root, words, parsed).parse();
 }
 
-std::optional<std::string> Arguments::text(std::string_view option) const {
-  const auto found = options_.find(std::string(option));
-  return found == options_.end() ? std::nullopt : std::optional(found->second);
-}
-
 std::vector<std::string> Arguments::texts(std::string_view option) const {
   const auto found = repeated_.find(std::string(option));
   return found == repeated_.end() ? std::vector<std::string>() : found->second;
+}
+
+std::optional<std::string> Arguments::text(std::string_view option) const {
+  const auto found = options_.find(std::string(option));
+  return found == options_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::optional<uint64_t> Arguments::byte_count(std::string_view option) const {

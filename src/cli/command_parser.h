@@ -19,7 +19,7 @@ class Arguments {
   bool has(std::string_view option) const { return options_.contains(std::string(option)); }
   // The last one wins if an option was given twice.
   std::optional<std::string> text(std::string_view option) const;
-  // All that were given, of an option that is_list.
+  // All that were given, of an option that is_list or was repeated.
   std::vector<std::string> texts(std::string_view option) const;
   std::optional<uint64_t> byte_count(std::string_view option) const;
   std::optional<double> seconds(std::string_view option) const;

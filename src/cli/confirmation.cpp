@@ -12,7 +12,7 @@ std::vector<OptionSpec> confirmation_options() {
 }
 
 std::optional<int> ask_to_go_ahead(CommandContext& context, const std::string& question) {
-  if (context.arguments.has("yes")) return std::nullopt;
+  if (context.arguments.has("yes") || context.arguments.has("force")) return std::nullopt;
   if (!context.environment.input_is_terminal || !context.environment.ask)
     return fail(
         context,

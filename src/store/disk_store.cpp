@@ -189,13 +189,16 @@ std::optional<Hit> DiskStore::check_out(Directory::Place& place) {
     segment.set_mark(ordinal, Segment::kChecked);
     value = record->value;
   }
-  if (segment.set_mark(ordinal, Segment::kTouched)) {
-    segment.is_touched.store(true, std::memory_order_relaxed);
-    run_bytes_.fetch_add(stored_bytes(segment.entry(ordinal)), std::memory_order_relaxed);
-  }
+  note_use(segment, ordinal);
   if (is_check_at_first) directory_.mark_ready(segment, ordinal);
   segment.count_hit(place.kind, *place.counters);
   return Hit(value, place.written_ns, std::move(place.hold));
+}
+
+void DiskStore::note_use(Segment& segment, uint32_t ordinal) {
+  if (!segment.set_mark(ordinal, Segment::kTouched)) return;
+  segment.is_touched.store(true, std::memory_order_relaxed);
+  run_bytes_.fetch_add(stored_bytes(segment.entry(ordinal)), std::memory_order_relaxed);
 }
 
 bool DiskStore::was_looked_at(const Segment& segment) {
@@ -219,14 +222,25 @@ bool DiskStore::is_unchanged(Segment& segment) {
   return true;
 }
 
-bool DiskStore::contains(const Digest& digest) {
+bool DiskStore::look_up(const Digest& digest, Directory::Place& place) {
   for (bool looked_again = false;; looked_again = true) {
-    Directory::Place place;
     if (directory_.find(digest, place) && place.kind != kErasureKind &&
         !place.segment->has_mark(place.ordinal, Segment::kDamaged))
       return true;
     if (looked_again || !refresh_if_due()) return false;
   }
+}
+
+bool DiskStore::contains(const Digest& digest) {
+  Directory::Place place;
+  return look_up(digest, place);
+}
+
+std::optional<uint64_t> DiskStore::touch(const Digest& digest) {
+  Directory::Place place;
+  if (!look_up(digest, place)) return std::nullopt;
+  note_use(*place.segment, place.ordinal);
+  return place.value.size();
 }
 
 void DiskStore::note_damage(Segment& segment, uint32_t ordinal) {

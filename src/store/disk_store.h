@@ -45,6 +45,7 @@ class DiskStore final : public Store {
 
   std::optional<Hit> find(const Digest& digest) override;
   bool contains(const Digest& digest) override;
+  std::optional<uint64_t> touch(const Digest& digest) override;
   Status put(const Key& key, Bytes value) override;
   Status put_many(std::span<const Item> items) override;
   Status flush() override;
@@ -78,6 +79,8 @@ class DiskStore final : public Store {
   Status make_directories();
   bool is_alive(const Segment& segment, uint32_t ordinal) const;  // The newest of its digest, and a value.
   std::optional<Hit> check_out(Directory::Place& place);
+  bool look_up(const Digest& digest, Directory::Place& place);  // The value is not checked.
+  void note_use(Segment& segment, uint32_t ordinal);
   static bool was_looked_at(const Segment& segment);
   bool is_unchanged(Segment& segment);
   void note_damage(Segment& segment, uint32_t ordinal);

@@ -56,6 +56,14 @@ class MemoryStore final : public Store {
     return entries_.peek(digest) != nullptr;
   }
 
+  std::optional<uint64_t> touch(const Digest& digest) override {
+    const Lock lock(mutex_);
+    Entry* entry = entries_.find(digest);
+    if (!entry) return std::nullopt;
+    entry->accessed_ns = system_clock().now_ns();
+    return entry->value->size();
+  }
+
   Status put(const Key& key, Bytes value) override {
     if (is_reserved_kind(key.kind()))
       return Error{ErrorCode::invalid_argument,

@@ -20,7 +20,7 @@ MAY_USE: dict[str, set[str]] = {
     "stats": {"base"},
     "store": {"codec", "stats", "base"},
     "tokenizer": {"base"},
-    "sources": {"base"},
+    "sources": {"codec", "base"},
     "packing": {"base"},
     "faces": {"sources", "tokenizer", "packing", "store", "codec", "stats", "base"},
     "cli": {"faces", "stats", "base"},

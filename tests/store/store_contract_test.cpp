@@ -42,6 +42,17 @@ TEST_CASE_TEMPLATE("what was put is found, whatever its size", Kit, DiskKit, Mem
     CHECK(found(*kit.store, key_of("tokens", static_cast<int>(size))) == value_of(size));
 }
 
+TEST_CASE_TEMPLATE("a touch tells the size, counts as a use and looks at nothing", Kit, DiskKit, MemoryKit) {
+  Kit kit;
+  CHECK_FALSE(kit.store->touch(key_of("tokens", 1)));
+  CHECK(kit.store->put(key_of("tokens", 1), bytes_of("four")).ok());
+  CHECK(kit.store->touch(key_of("tokens", 1)) == 4);
+  CHECK(kit.store->flush().ok());
+  CHECK(kit.store->touch(key_of("tokens", 1)) == 4);
+  CHECK(kit.store->erase(key_of("tokens", 1)).ok());
+  CHECK_FALSE(kit.store->touch(key_of("tokens", 1)));
+}
+
 TEST_CASE_TEMPLATE("what was never put is a miss, and is counted", Kit, DiskKit, MemoryKit) {
   Kit kit;
   CHECK_FALSE(kit.store->find(key_of("tokens", 1)));

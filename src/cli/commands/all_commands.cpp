@@ -58,6 +58,7 @@ CommandSpec root_command(const CliEnvironment& environment) {
   };
   add("Computed once", chunks_commands());
   add("Computed once", dataset_commands());
+  add("Computed once", sections_commands());
   add("Computed once", forward_commands());
   add("Computed once", activation_commands());
   add("Tokenizer", tokenizer_commands());
@@ -67,6 +68,7 @@ CommandSpec root_command(const CliEnvironment& environment) {
   add("The store", space_commands());
   add("The store", explain_commands());
   add("The store", inspect_commands());
+  add("The store", metrics_commands());
   add("lmemo itself", demo_commands());
   add("lmemo itself", config_commands());
   add("lmemo itself", completions_commands());

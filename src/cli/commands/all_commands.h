@@ -19,6 +19,9 @@ std::vector<CommandSpec> explain_commands();      // explain
 std::vector<CommandSpec> inspect_commands();      // inspect
 std::vector<CommandSpec> tokenizer_commands();
 std::vector<CommandSpec> chunks_commands();    // tokenize, tokenizer show, check
+std::vector<CommandSpec> tokenizer_commands();    // tokenize, tokenizer show, check
+std::vector<CommandSpec> sections_commands();     // sections sync, show, prune, clear
+std::vector<CommandSpec> metrics_commands();
 std::vector<CommandSpec> forward_commands();      // forward trace, show, clear
 std::vector<CommandSpec> activation_commands();   // activations show, discover, evict, clear
 std::vector<CommandSpec> dataset_commands();      // dataset build, check, ensure, run, show, clear

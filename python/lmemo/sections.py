@@ -1,0 +1,240 @@
+"""The section cache: the tokens of every file of a source tree, computed once.
+
+    cache = lmemo.SectionCache(lmemo.Store(), lmemo.Tokenizer.from_pretrained_dir("models/llama"), sequence_len=2048)
+    run = cache.sync("~/src/project", include=["**/*.py"])
+    run.stats.hit_rate
+    for ids in run.rows: ...            # numpy arrays, views of the store where the vocabulary fits two bytes
+    run.to_dataset()                    # input_ids and labels, as TRL's SFTTrainer takes them
+"""
+
+from __future__ import annotations
+
+import logging
+
+from lmemo import _core
+from lmemo._core import StoreBase, SyncStats
+from lmemo._errors import InvalidArgument
+from lmemo.tokenizer import Tokenizer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    import pathlib
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, Literal, TypeAlias
+
+    import numpy
+    from numpy.typing import NDArray
+
+    PathLike: TypeAlias = str | os.PathLike[str]
+    Row: TypeAlias = NDArray[numpy.uint16] | NDArray[numpy.uint32]
+
+
+class Rows:
+    """The rows of a run as a sequence of arrays of ids, cut to sequence_len.
+
+    Up to 65,536 tokens of vocabulary they are uint16 views of the store, read-only and without a copy; beyond that uint32.
+    """
+
+    __slots__ = ("_run",)
+
+    def __init__(self, run: _core.SectionRun) -> None:
+        self._run = run
+
+    def __len__(self) -> int:
+        return len(self._run)
+
+    def __getitem__(self, index: int) -> Row:
+        return self._run.row(index + len(self._run) if index < 0 else index)
+
+    def __iter__(self) -> Iterator[Row]:
+        return map(self._run.row, range(len(self._run)))
+
+
+class Run:
+    """What a sync found: counters, rows, and why a section hit or missed."""
+
+    __slots__ = ("_run",)
+
+    def __init__(self, run: _core.SectionRun) -> None:
+        self._run = run
+
+    @property
+    def stats(self) -> SyncStats:
+        """Hits, misses and their reasons, tokens, seconds."""
+        return self._run.stats
+
+    @property
+    def rows(self) -> Rows:
+        """One array of ids for each section, in the order of the sources and then of their paths."""
+        return Rows(self._run)
+
+    @property
+    def paths(self) -> list[pathlib.Path]:
+        """The file of each row."""
+        return [self._run.path(index) for index in range(len(self._run))]
+
+    def __len__(self) -> int:
+        return len(self._run)
+
+    def key(self, index: int) -> _core.Key:
+        """The key under which the section of this row is stored."""
+        return self._run.key(index)
+
+    def is_hit(self, index: int) -> bool:
+        """Did the store have this row?"""
+        return self._run.is_hit(index)
+
+    def explain(self, path: PathLike) -> str:
+        """Why the section of this file hit or missed, naming the field that changed."""
+        return self._run.explain(path)
+
+    def arrays(self, first: int = 0, end: int | None = None) -> tuple[NDArray[numpy.int32], NDArray[numpy.int64]]:
+        """The ids of many rows in one array, and where each begins in it; one more offset at the end."""
+        return self._run.gather(first, len(self._run) if end is None else end)
+
+    def to_dataset(self) -> Any:
+        """A `datasets.Dataset` with `input_ids` and `labels`, which TRL's SFTTrainer takes as prepared. Empty rows are left out, as TRL does."""
+        try:
+            import datasets
+            import pyarrow
+        except ImportError:
+            raise ImportError("to_dataset needs datasets: pip install datasets") from None
+        ids, offsets = self.arrays()
+        starts = offsets[:-1][offsets[1:] > offsets[:-1]]
+        values = pyarrow.array(ids)
+        chunks = []
+        # Lists have offsets of 32 bits: not too many ids in one.
+        bounds = [*starts.tolist(), len(ids)]
+        first = 0
+        while first < len(starts):
+            end = first + 1
+            while end < len(starts) and bounds[end + 1] - bounds[first] < 2**31 - 1:
+                end += 1
+            part = values.slice(bounds[first], bounds[end] - bounds[first])
+            lengths = pyarrow.array([bound - bounds[first] for bound in bounds[first : end + 1]], type=pyarrow.int32())
+            chunks.append(pyarrow.ListArray.from_arrays(lengths, part))
+            first = end
+        column = pyarrow.chunked_array(chunks, type=pyarrow.list_(pyarrow.int32()))
+        return datasets.Dataset(pyarrow.table({"input_ids": column, "labels": column}))
+
+    def __repr__(self) -> str:
+        stats = self.stats
+        return f"Run({stats.total_sections} sections, {stats.cache_hits} hits, {stats.cache_misses} misses, {stats.total_tokens} tokens)"
+
+
+class SectionCache:
+    """Keeps the tokens of source trees in a store: an unchanged tree costs a walk, a changed file costs that file.
+
+    The tokenizer is an lmemo.Tokenizer, or one of transformers or tokenizers. `eos_token`: None is the tokenizer's own,
+    False none. Rows are those that TRL's SFTTrainer would have made of the same texts.
+    """
+
+    def __init__(
+        self,
+        store: StoreBase,
+        tokenizer: Tokenizer | Any,
+        sequence_len: int | None = 2048,
+        *,
+        eos_token: str | Literal[False] | None = None,
+        truncation_mode: Literal["keep_start", "keep_end"] = "keep_start",
+        threads: int | None = None,
+    ) -> None:
+        if sequence_len is not None and sequence_len < 1:
+            raise InvalidArgument(f"sequence_len: found {sequence_len}; expected at least 1, or None for rows that are not cut")
+        if truncation_mode not in ("keep_start", "keep_end"):
+            raise InvalidArgument(f"truncation_mode: found {truncation_mode!r}; expected 'keep_start' or 'keep_end'")
+        template: str | None = getattr(tokenizer, "chat_template", None)
+        known_eos: str | None
+        if isinstance(tokenizer, Tokenizer):
+            known_eos = tokenizer.special_tokens.get("eos_token")
+        else:
+            known_eos = getattr(tokenizer, "eos_token", None)
+            tokenizer = Tokenizer.from_hf(tokenizer)
+        self._store = store
+        self._engine = tokenizer._engine
+        self._name = repr(tokenizer)
+        self._sequence_len = sequence_len
+        self._eos = None if eos_token is False else known_eos if eos_token is None else eos_token
+        self._keep_end = truncation_mode == "keep_end"
+        self._threads = threads or 0
+        self._template: str | None = None
+        if template:
+            import hashlib
+
+            text = template if isinstance(template, str) else repr(sorted(template.items()))
+            # As the command line counts the templates of a model's directory.
+            self._template = hashlib.sha256(f"7:default{len(text.encode())}:{text}".encode()).hexdigest()
+
+    @property
+    def eos_token(self) -> str | None:
+        """What every section ends with."""
+        return self._eos
+
+    def sync(
+        self,
+        paths: PathLike | Iterable[PathLike],
+        *,
+        include: Iterable[str] | None = None,
+        exclude: Iterable[str] | None = None,
+        max_files: int | None = None,
+        max_bytes_per_file: int | None = None,
+        default_excludes: bool = True,
+        gitignore: bool = False,
+        rehash: bool = False,
+        use_cache: bool = True,
+        progress: Callable[[_core.Progress], object] | None = None,
+    ) -> Run:
+        """Walks directories, files, or what .dlm documents name; tokenises what the store does not have.
+
+        What is given here wins over a document. Several processes may call it at once: they share the work.
+        """
+        import os
+
+        sources: list[tuple[Any, Any, Any, int, int]] = []
+        strict = False
+        sequence_len = self._sequence_len
+        enabled = use_cache
+        for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
+            name = os.path.expanduser(os.fspath(path))
+            if name.endswith(".dlm") and os.path.isfile(name):
+                document = _core.read_dlm(name, os.path.expanduser("~"))
+                for warning in document["warnings"]:
+                    logging.getLogger("lmemo").warning(warning)
+                strict = strict or document["is_strict"]
+                enabled = enabled and document["cache_enabled"] is not False
+                sources.extend(document["sources"])
+            else:
+                sources.append((name, [], [], 0, 0))
+        sources = [
+            (
+                path,
+                list(own_include) if include is None else list(include),
+                list(own_exclude) if exclude is None else list(exclude),
+                own_files if max_files is None else max_files,
+                own_bytes if max_bytes_per_file is None else max_bytes_per_file,
+            )
+            for path, own_include, own_exclude, own_files, own_bytes in sources
+        ]
+        run = _core.sync_sections(
+            self._store if enabled else _core.MemoryStore(),
+            self._engine,
+            self._engine.fingerprint,
+            self._engine.vocab_size,
+            self._name,
+            self._template,
+            self._eos,
+            sources,
+            sequence_len or 0,
+            self._keep_end,
+            default_excludes,
+            gitignore,
+            strict,
+            rehash,
+            True,  # Without the cache: a store of its own, in memory.
+            self._threads,
+            progress,
+        )
+        for notice in run.notices:
+            logging.getLogger("lmemo").warning(notice)
+        return Run(run)

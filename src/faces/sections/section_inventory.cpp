@@ -1,0 +1,98 @@
+#include "faces/sections/section_inventory.h"
+
+#include <algorithm>
+
+#include "base/sha256.h"
+#include "faces/sections/tree_memory.h"
+
+namespace lmemo {
+namespace {
+
+bool is_one_of(const std::string& root, const std::vector<std::filesystem::path>& roots) {
+  return std::any_of(roots.begin(), roots.end(), [&](const std::filesystem::path& path) { return path.string() == root; });
+}
+
+void add_keys(const StatMemory& memory, DigestSet& keys) {
+  for (size_t i = 0; i < memory.size(); ++i)
+    if (const StatEntry entry = memory.entry(i); entry.verdict == FileVerdict::text) keys.insert(entry.note);
+}
+
+}  // namespace
+
+Result<SectionInventory> take_inventory(Store& store, const std::filesystem::path& directory,
+                                        const std::vector<std::filesystem::path>& roots) {
+  SectionInventory inventory;
+  DigestSet reachable, wanted;
+  for (const FoundMemory& found : tree_memories(directory)) {
+    add_keys(*found.memory, reachable);
+    if (is_one_of(found.label.root, roots)) add_keys(*found.memory, wanted);
+    inventory.tokenizer_names[found.label.tokenizer] = found.label.tokenizer_name;
+  }
+  LMEMO_TRY(store.scan({kSectionsKind, {}}, [&](const EntryInfo& entry) {
+    if (!reachable.contains(entry.digest)) {
+      ++inventory.orphans.entries;
+      inventory.orphans.bytes += entry.stored_bytes;
+    }
+    if (!roots.empty() && !wanted.contains(entry.digest)) return true;
+    std::string tokenizer = "unknown";
+    if (const Result<Key> key = entry.key(); key.ok())
+      for (const Field& field : key->fields())
+        if (field.name == "tokenizer")
+          if (const Blob* blob = std::get_if<Blob>(&field.value.variant()); blob && blob->bytes.size() == sizeof(Digest)) {
+            Digest digest;
+            std::copy_n(reinterpret_cast<const std::byte*>(blob->bytes.data()), sizeof digest, digest.bytes.begin());
+            tokenizer = digest.hex();
+          }
+    for (SectionTotal* total : {&inventory.all, &inventory.by_tokenizer[tokenizer]}) {
+      ++total->entries;
+      total->bytes += entry.stored_bytes;
+    }
+    return true;
+  }));
+  return inventory;
+}
+
+DigestSet keys_of_roots(const std::filesystem::path& directory, const std::vector<std::filesystem::path>& roots) {
+  DigestSet keys, others;
+  for (const FoundMemory& found : tree_memories(directory)) add_keys(*found.memory, is_one_of(found.label.root, roots) ? keys : others);
+  for (const Digest& key : others) keys.erase(key);
+  return keys;
+}
+
+void forget_roots(const std::filesystem::path& directory, const std::vector<std::filesystem::path>& roots) {
+  for (const FoundMemory& found : tree_memories(directory)) {
+    std::error_code ignored;
+    if (roots.empty() || is_one_of(found.label.root, roots)) std::filesystem::remove(found.file, ignored);
+  }
+}
+
+Result<SectionRecipe> section_recipe(const std::filesystem::path& path, const std::string& pattern, EosChoice eos,
+                                     const std::optional<std::string>& eos_token) {
+  SectionRecipe recipe;
+  recipe.tokenizer_name = path.string();
+  std::error_code error;
+  const bool is_directory = std::filesystem::is_directory(path, error);
+  ModelSettings settings;
+  if (!pattern.empty()) {
+    LMEMO_ASSIGN(recipe.tokenizer, Tokenizer::load_tiktoken(path, {pattern}));
+  } else {
+    LMEMO_ASSIGN(recipe.tokenizer, Tokenizer::load(is_directory ? path / "tokenizer.json" : path));
+    LMEMO_ASSIGN(settings, ModelSettings::read(is_directory ? path : path.parent_path()));
+  }
+  recipe.tokenizer_identity = recipe.tokenizer->identity();
+  if (is_directory && !settings.chat_templates.empty()) {
+    std::string templates;
+    for (const auto& [name, text] : settings.chat_templates)
+      templates += std::to_string(name.size()) + ":" + name + std::to_string(text.size()) + ":" + text;
+    recipe.chat_template = sha256(bytes_of(templates));
+  }
+  if (eos == EosChoice::never) return recipe;
+  recipe.eos_token = eos_token;
+  for (const auto& [role, token] : settings.special_tokens)
+    if (!recipe.eos_token && role == "eos_token") recipe.eos_token = token;
+  if (!recipe.eos_token && eos == EosChoice::always)
+    return Error{ErrorCode::invalid_argument, path.string() + ": names no eos_token; give it with --eos-token, or leave --eos away"};
+  return recipe;
+}
+
+}  // namespace lmemo

@@ -1,0 +1,40 @@
+// What of a store belongs to which source tree, by the memories of the trees: for show, prune and clear.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "lmemo/sections.h"
+
+namespace lmemo {
+
+struct SectionTotal {
+  uint64_t entries = 0;
+  uint64_t bytes = 0;
+};
+
+struct SectionInventory {
+  SectionTotal all;
+  SectionTotal orphans;                               // No tree leads to them any more. Of the whole store.
+  std::map<std::string, SectionTotal> by_tokenizer;   // By the hex of its identity.
+  std::map<std::string, std::string> tokenizer_names;
+};
+
+// Of these roots (as the file system resolves them); of the whole store if there are none.
+Result<SectionInventory> take_inventory(Store& store, const std::filesystem::path& directory,
+                                        const std::vector<std::filesystem::path>& roots);
+using DigestSet = std::unordered_set<Digest>;
+// The keys that lead to these roots and to no other tree.
+DigestSet keys_of_roots(const std::filesystem::path& directory, const std::vector<std::filesystem::path>& roots);
+// What is remembered of these roots, or of all if there are none. The sections themselves stay.
+void forget_roots(const std::filesystem::path& directory, const std::vector<std::filesystem::path>& roots);
+
+// What tokenizer.json or model directory at `path`, already loaded or not, means for sections.
+enum class EosChoice { if_known, always, never };
+Result<SectionRecipe> section_recipe(const std::filesystem::path& path, const std::string& pattern, EosChoice eos,
+                                     const std::optional<std::string>& eos_token);
+
+}  // namespace lmemo
