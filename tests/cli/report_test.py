@@ -175,3 +175,72 @@ def test_the_map_of_layers_is_full_where_states_are(lmemo: Lmemo, browser: Any) 
     assert len(titles) == 48 * 4
     assert sum(title.endswith("100.0 %") for title in titles if "layer 0:" in title or "layer 1:" in title) == 96
     assert str(seen.page.locator("#presence svg").get_attribute("aria-label")).endswith(": 75.0 % of the map")
+
+
+TOKENIZER = {
+    "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None, "pre_tokenizer": {"type": "WhitespaceSplit"},
+    "post_processor": None, "decoder": None,
+    "model": {"type": "WordLevel", "vocab": {"[UNK]": 0, **{f"w{number}": number + 1 for number in range(50)}}, "unk_token": "[UNK]"},
+}  # fmt: skip
+
+
+def words(count: int, seed: int) -> str:
+    return " ".join(f"w{(seed * 7 + number * number) % 50}" for number in range(count))
+
+
+def test_runs_and_reasons_are_drawn(lmemo: Lmemo, browser: Any) -> None:
+    (lmemo.directory / "tokenizer.json").write_text(json.dumps(TOKENIZER))
+    tree = lmemo.directory / "tree"
+    tree.mkdir()
+    for number in range(20):
+        (tree / f"{number}.txt").write_text(words(50, number))
+    for _ in range(2):
+        assert lmemo.run("sections", "sync", "tree", "--tokenizer", "tokenizer.json").returncode == 0
+    (tree / "3.txt").write_text("w1 w2 w3")
+    assert lmemo.run("sections", "sync", "tree", "--tokenizer", "tokenizer.json").returncode == 0
+
+    file, said = reported(lmemo)
+    assert [(run["cache_hits"], run["cache_misses"]) for run in said["runs"]] == [(0, 20), (20, 0), (19, 1)]
+    assert sum(said["miss_reasons"].values()) == 21
+    seen = opened(browser, file)
+    assert seen.complaints == []
+    dots = seen.page.locator("#runs svg circle title")
+    assert [(dots.nth(i).text_content() or "").split(" · ")[-1] for i in range(dots.count())] == [
+        "0.0 % hits (0/20)",
+        "100.0 % hits (20/20)",
+        "95.0 % hits (19/20)",
+    ]
+    assert seen.value("runs-count") == 3
+    rows = seen.page.locator("#misses tbody tr")
+    assert rows.count() == len(said["miss_reasons"])
+
+
+def test_the_map_of_chunks_shows_gaps_and_damage(lmemo: Lmemo, browser: Any) -> None:
+    (lmemo.directory / "tokenizer.json").write_text(json.dumps(TOKENIZER))
+    lines = [json.dumps({"text": words(40 + number % 30, number)}) for number in range(400)]
+    (lmemo.directory / "corpus.jsonl").write_text("\n".join(lines) + "\n")
+    built = lmemo.run(
+        "chunks", "build", "corpus.jsonl", "--tokenizer", "tokenizer.json", "--output", "set", "--sequence-length", "64", "--chunk-sequences", "20"
+    )
+    assert built.returncode == 0, built.stderr
+    chunks = sorted((lmemo.directory / "set/chunks").iterdir())
+    assert len(chunks) > 6
+    chunks[2].unlink()
+    damaged = bytearray(chunks[4].read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    chunks[4].write_bytes(damaged)
+
+    file, said = reported(lmemo, "--chunks", "set")
+    (shown,) = said["chunks"]
+    assert (shown["total_chunks"], shown["missing"], shown["damaged"], shown["stale"]) == (len(chunks), 1, 1, 0)
+    assert said["needs_attention"] and said["run"].startswith("lmemo chunks repair ")
+    seen = opened(browser, file)
+    assert seen.complaints == []
+    for name, member in (("total", "total_chunks"), ("missing", "missing"), ("damaged", "damaged"), ("rows", "total_sequences"), ("tokens", "total_tokens"), ("bytes", "bytes")):
+        assert seen.value(f"chunks-{name}") == shown[member]
+    cells = seen.page.locator("#chunks svg").first.locator("rect")
+    titles = [cells.nth(i).locator("title").text_content() for i in range(cells.count())]
+    assert titles[2] == "chunk 2: missing" and titles[4] == "chunk 4: damaged" and titles[0] == "chunk 0: present"
+    assert len(titles) == len(chunks)
+    assert seen.page.locator("#chunks figure").count() == 2
+    assert "lmemo chunks repair" in seen.page.locator("#verdict code").inner_text()

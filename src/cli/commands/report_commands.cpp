@@ -39,6 +39,39 @@ void report_json(CommandContext& context, const ReportData& report, const std::s
   add_shares(json, "kinds", report.kinds);
   add_shares(json, "models", report.models);
   add_shares(json, "tokenizers", report.tokenizers);
+  json.begin_array("runs");
+  for (const ReportRun& run : report.runs) {
+    json.begin_object();
+    json.member("run_id", run.id);
+    json.member("face", run.face);
+    json.member("source", run.source);
+    json.member("started_at", format_time_utc(run.started_ns));
+    json.member("cache_hits", run.hits);
+    json.member("cache_misses", run.misses);
+    json.member("hit_rate", run.hit_rate());
+    json.member("spent_seconds", run.spent_seconds);
+    json.member("saved_seconds", run.saved_seconds);
+    json.end_object();
+  }
+  json.end_array();
+  json.begin_object("miss_reasons");
+  for (const ReportCount& reason : report.miss_reasons) json.member(reason.name, reason.count);
+  json.end_object();
+  json.begin_array("chunks");
+  for (const ReportChunks& chunks : report.chunk_sets) {
+    json.begin_object();
+    json.member("directory", chunks.directory);
+    json.member("total_chunks", chunks.total);
+    json.member("missing", chunks.missing);
+    json.member("damaged", chunks.damaged);
+    json.member("stale", chunks.stale);
+    json.member("total_sequences", chunks.rows);
+    json.member("total_tokens", chunks.tokens);
+    json.member("bytes", chunks.bytes);
+    json.member("utilization", chunks.utilization);
+    json.end_object();
+  }
+  json.end_array();
   json.begin_array("activations");
   for (const ReportPresence& presence : report.presence) {
     json.begin_object();
@@ -78,7 +111,13 @@ int run_report(CommandContext& context) {
     Result<std::unique_ptr<Store>> store = open_existing_store(context, Access::look);
     if (!store.ok()) return fail(context, store.error());
     if (const Status status = gather_sizes(**store, report, watch); !status.ok()) return fail(context, status.error());
+    // Metrics are history: a report without them is a report.
+    if (const Status status = gather_runs(context.settings.store(), report); !status.ok()) context.console.warn(status.error().message);
     if (const Status status = gather_presence(**store, report); !status.ok()) return fail(context, status.error());
+  }
+  for (const std::string& chunks : context.arguments.texts("chunks")) {
+    const Status status = gather_chunks(context.environment.working_directory / chunks, report, watch);
+    if (!status.ok()) return fail(context, status.error());
   }
   judge(report);
 
@@ -102,13 +141,18 @@ std::vector<CommandSpec> report_commands() {
   report.name = "report";
   report.summary = "write one page that shows what is stored and what needs attention";
   report.details = "The page needs no network and no server: open it in a browser, keep it, send it. With --json its numbers are printed as well.";
-  report.options = {{.name = "output",
+  report.options = {{.name = "chunks",
+                     .type = ValueType::directory,
+                     .value_name = "DIR",
+                     .help = "a directory of chunks to show as well; may be given several times"},
+                    {.name = "output",
                      .short_name = 'o',
                      .type = ValueType::file,
                      .value_name = "FILE",
                      .help = "where the page is written",
                      .default_text = "lmemo-report.html"}};
-  report.examples = {{"lmemo report -o report.html", "Then open report.html."}};
+  report.examples = {{"lmemo report -o report.html", "Then open report.html."},
+                     {"lmemo report --chunks corpus.chunks", "With the map of its chunks."}};
   report.run = run_report;
   return {report};
 }

@@ -13,6 +13,10 @@ namespace lmemo::cli {
 Status gather_sizes(Store& store, ReportData& report, const Watch& watch);
 // Which layers of which prompts have their states.
 Status gather_presence(Store& store, ReportData& report);
+// What runs found and what they computed, and why they missed.
+Status gather_runs(const std::filesystem::path& store, ReportData& report);
+// The map of a directory of chunks, and how well its rows are filled.
+Status gather_chunks(const std::filesystem::path& directory, ReportData& report, const Watch& watch);
 // The sentence on top: the first thing that needs attention, or that nothing does.
 void judge(ReportData& report);
 
