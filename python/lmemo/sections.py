@@ -9,8 +9,6 @@
 
 from __future__ import annotations
 
-import logging
-
 from lmemo import _core
 from lmemo._core import StoreBase, SyncStats
 from lmemo._errors import InvalidArgument
@@ -28,6 +26,12 @@ if TYPE_CHECKING:
 
     PathLike: TypeAlias = str | os.PathLike[str]
     Row: TypeAlias = NDArray[numpy.uint16] | NDArray[numpy.uint32]
+
+
+def _warn(text: str) -> None:
+    import logging  # Takes longer than lmemo itself.
+
+    logging.getLogger("lmemo").warning(text)
 
 
 class Rows:
@@ -200,7 +204,7 @@ class SectionCache:
             if name.endswith(".dlm") and os.path.isfile(name):
                 document = _core.read_dlm(name, os.path.expanduser("~"))
                 for warning in document["warnings"]:
-                    logging.getLogger("lmemo").warning(warning)
+                    _warn(warning)
                 strict = strict or document["is_strict"]
                 enabled = enabled and document["cache_enabled"] is not False
                 sources.extend(document["sources"])
@@ -236,5 +240,5 @@ class SectionCache:
             progress,
         )
         for notice in run.notices:
-            logging.getLogger("lmemo").warning(notice)
+            _warn(notice)
         return Run(run)

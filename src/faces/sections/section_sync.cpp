@@ -24,7 +24,6 @@ constexpr uint64_t kBatchBytes = 1 << 20;
 constexpr int64_t kPublishNs = 500'000'000;
 constexpr int64_t kPatienceNs = 10'000'000'000;  // With a claim that is never given back.
 constexpr auto kLookAgain = std::chrono::milliseconds(10);
-constexpr auto kStoreNotices = std::chrono::milliseconds(60);  // More than StoreOptions::refresh_seconds.
 constexpr size_t kClaimsAtOnce = 16;
 constexpr uint64_t kBeingMade = ~uint64_t{0};
 constexpr size_t kMaxNotices = 20;
@@ -269,7 +268,6 @@ std::optional<SourceSync::Group> SourceSync::next_group(std::vector<Group>& clai
       std::this_thread::sleep_for(kLookAgain);
       continue;
     }
-    std::this_thread::sleep_for(kStoreNotices);
     const Group group = claimed.back();
     claimed.pop_back();
     return group;
@@ -287,6 +285,8 @@ void SourceSync::work() {
 }
 
 void SourceSync::process(const Group& group) {
+  // Who had this claim before published what he made of it, perhaps a moment ago: a miss would not look again so soon.
+  if (claims_ && run_.options.use_cache) store_.refresh();
   Batch batch;
   for (uint32_t i = group.first; i < group.first + group.count; ++i) {
     if (watch_.stopped()) return;
