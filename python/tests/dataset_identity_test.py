@@ -172,3 +172,102 @@ def test_damage_to_the_set_is_a_difference(request_of: dict[str, Any], tmp_path:
     assert broken() == {"lmemo format"}
     assert dataset.build(request_of, store=lmemo.MemoryStore()).was_built
     assert not broken()
+
+
+def flip(file: Path, at: int) -> None:
+    """One bit changed in place, and the mtime set back: of what a stat shows, only ctime tells."""
+    before = file.stat()
+    with file.open("r+b") as opened:
+        opened.seek(at)
+        byte = opened.read(1)[0]
+        opened.seek(at)
+        opened.write(bytes([byte ^ 1]))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def data_files(directory: Path) -> list[Path]:
+    return sorted((directory / "tokenized_dataset").rglob("*.arrow"))
+
+
+def remembered(directory: Path) -> dict[str, Any]:
+    file = directory / ".lmemo" / "seen.json"
+    return json.loads(file.read_text())["data_files"] if file.exists() else {}
+
+
+def test_a_flipped_bit_in_a_data_file_is_never_served(request_of: dict[str, Any], tmp_path: Path) -> None:
+    directory = tmp_path / "set"
+    dataset.build(request_of, store=lmemo.MemoryStore())
+    whole = arrow_bytes(directory)
+    for number, name in enumerate(("train", "eval")):
+        file = directory / "tokenized_dataset" / name / "data-00000-of-00001.arrow"
+        settle(file.resolve())
+        assert dataset.check(request_of).is_valid
+        assert f"tokenized_dataset/{name}/{file.name}" in remembered(directory)  # What follows goes through the memory.
+        flip(file, file.stat().st_size * (number + 1) // 3)
+        (difference,) = dataset.check(request_of).differences
+        assert difference.field == f"data file tokenized_dataset/{name}/{file.name}"
+        expected = next(f for f in json.loads((directory / "metadata.json").read_text())["data_files"] if name in f["file"])
+        assert difference.asked == f"checksum {expected['checksum']}" != difference.built
+        assert "is damaged: found checksum" in str(difference)
+        assert not dataset.check(request_of, rehash=True)
+        with_rows = dataset.ensure(request_of, store=lmemo.MemoryStore())
+        assert sum(map(len, with_rows.values())) == 60
+        assert arrow_bytes(directory) == whole
+        assert dataset.check(request_of, rehash=True).is_valid
+
+
+def test_rehash_reads_data_files_that_look_as_they_did(request_of: dict[str, Any], tmp_path: Path) -> None:
+    directory = tmp_path / "set"
+    dataset.build(request_of, store=lmemo.MemoryStore())
+    files = data_files(directory)
+    settle(*(file.resolve() for file in files))
+    assert dataset.check(request_of).is_valid
+    flip(files[0], 5000)
+    # Rot that no time tells of: the memory is made to say that the file has looked like this when it was whole.
+    seen = directory / ".lmemo" / "seen.json"
+    values = json.loads(seen.read_text())
+    values["data_files"][str(files[0].relative_to(directory))]["changed_ns"] = files[0].stat().st_ctime_ns
+    seen.write_text(json.dumps(values))
+    assert dataset.check(request_of).is_valid  # No file is read if it looks as it did …
+    assert not dataset.check(request_of, rehash=True)  # … but for this.
+    flags = ["--train-file", request_of["train_file"], "--eval-split", "0.2", "--max-length", "64"]
+    command = [sys.executable, "-m", "lmemo", "dataset", "check", str(directory), "-t", request_of["model_name"], *flags]
+    assert subprocess.run(command, capture_output=True).returncode == 0
+    found = subprocess.run([*command, "--rehash"], capture_output=True, text=True)
+    assert found.returncode == 3 and "is damaged: found checksum" in found.stdout + found.stderr
+    assert dataset.build(request_of, store=lmemo.MemoryStore(), rehash=True).was_built
+    assert dataset.check(request_of, rehash=True).is_valid
+
+
+def test_touched_and_copied_data_files_stay_valid_and_are_remembered(request_of: dict[str, Any], tmp_path: Path) -> None:
+    dataset.build(request_of, store=lmemo.MemoryStore())
+    assert dataset.check(request_of).is_valid
+    shutil.copytree(tmp_path / "set", tmp_path / "linked", symlinks=True)
+    shutil.copytree(tmp_path / "set", tmp_path / "plain")
+    for name in ("set", "linked", "plain"):
+        directory = tmp_path / name
+        asked = request_of | {"cached_tokens_dir": str(directory)}
+        for file in data_files(directory):
+            os.utime(file, (1_700_000_000, 1_700_000_000))
+        assert dataset.check(asked).is_valid
+    settle(*(file.resolve() for name in ("set", "linked", "plain") for file in data_files(tmp_path / name)))
+    for name in ("set", "linked", "plain"):
+        directory = tmp_path / name
+        asked = request_of | {"cached_tokens_dir": str(directory)}
+        assert not dataset.build(asked, store=lmemo.MemoryStore()).was_built
+        stamps = {str(file.relative_to(directory)): file.stat() for file in data_files(directory)}
+        noted = remembered(directory)
+        assert {n: (s.st_ino, s.st_ctime_ns) for n, s in stamps.items()} == {n: (v["inode"], v["changed_ns"]) for n, v in noted.items()}
+        flip(data_files(directory)[0], 4000)
+        assert len(dataset.check(asked).differences) == 1
+
+
+def test_the_small_files_beside_the_data_count(request_of: dict[str, Any], tmp_path: Path) -> None:
+    dataset.build(request_of, store=lmemo.MemoryStore())
+    for name in ("dataset_dict.json", "train/state.json", "eval/state.json", "train/dataset_info.json"):
+        file = tmp_path / "set" / "tokenized_dataset" / name
+        for at in range(0, file.stat().st_size, 7):
+            flip(file, at)
+            assert [d.field for d in dataset.check(request_of).differences] == [f"data file tokenized_dataset/{name}"]
+            flip(file, at)
+    assert dataset.check(request_of).is_valid

@@ -5,6 +5,7 @@
 
 #include "faces/dataset/seen_files.h"
 #include "faces/dataset/set_builder.h"
+#include "faces/dataset/set_damage.h"
 #include "faces/dataset/set_directory.h"
 #include "faces/dataset/set_identity.h"
 #include "lmemo/tokenizer.h"
@@ -65,26 +66,6 @@ Result<SetPlan> make_plan(const DatasetOptions& options, SeenFiles& seen) {
   return plan;
 }
 
-// What of the set's own files is not as its metadata says.
-std::vector<DatasetDifference> damage_of(const fs::path& set, const SetFacts& facts) {
-  std::vector<DatasetDifference> differences;
-  for (const auto& [name, byte_count] : facts.data_files) {
-    std::error_code error;
-    const uint64_t found = fs::file_size(set / name, error);
-    if (error || found != byte_count)
-      differences.push_back({"data file " + name, error ? "missing" : std::to_string(found) + " bytes",
-                             std::to_string(byte_count) + " bytes"});
-  }
-  std::error_code error;
-  const fs::path folder = set / kDatasetFolder;
-  std::vector<fs::path> small = {folder / "dataset_dict.json"};
-  for (const auto& [name, byte_count] : facts.data_files)
-    for (const char* file : {"state.json", "dataset_info.json"}) small.push_back((set / name).parent_path() / file);
-  for (const fs::path& file : small)
-    if (!fs::is_regular_file(file, error)) differences.push_back({"data file " + file.filename().string(), "missing", "present"});
-  return differences;
-}
-
 struct Comparison {
   std::vector<DatasetDifference> differences;
   DatasetCounts counts;  // Of the set that is there.
@@ -109,7 +90,8 @@ Result<Comparison> compare(SetPlan& plan, const SetDirectory& directory, SeenFil
   comparison.counts = facts->counts;
   comparison.differences =
       differences_between(facts->identity, identity_fields(*plan.options, plan.facts, plan.recipe, plan.files));
-  for (DatasetDifference& damage : damage_of(*set, *facts)) comparison.differences.push_back(std::move(damage));
+  LMEMO_ASSIGN(std::vector<DatasetDifference> damage, damage_of(*set, *facts, seen, plan.options->rehash, watch));
+  for (DatasetDifference& difference : damage) comparison.differences.push_back(std::move(difference));
   if (plan.options->is_strict && facts->counts.bad_lines > 0)
     comparison.differences.push_back({"bad lines", std::to_string(facts->counts.bad_lines), "none (strict)"});
   return comparison;

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 // File systems stamp with a coarse clock, some with whole seconds.
 constexpr int64_t kRacyNs = 2'000'000'000;
 
@@ -51,6 +51,18 @@ std::vector<std::filesystem::path> files_of_tokenizer(const std::filesystem::pat
   std::sort(more.begin(), more.end());
   files.insert(files.end(), more.begin(), more.end());
   return files;
+}
+
+Json json_of(const FileStamp& stamp) {
+  return {{"bytes", stamp.byte_count},
+          {"modified_ns", stamp.modified_ns},
+          {"changed_ns", stamp.changed_ns},
+          {"inode", stamp.inode}};
+}
+
+FileStamp stamp_in(const Json& json) {
+  return {json.at("bytes").get<uint64_t>(), json.at("modified_ns").get<int64_t>(), json.at("changed_ns").get<int64_t>(),
+          json.at("inode").get<uint64_t>()};
 }
 
 Json json_of(const TokenizerFacts& facts) {
@@ -91,10 +103,11 @@ SeenFiles SeenFiles::load(const std::filesystem::path& file) {
     const Json json = Json::parse(*text);
     if (json.at("version").get<int>() != kVersion) return seen;
     for (const auto& [name, entry] : json.at("files").items()) {
-      const FileStamp stamp{entry.at("bytes").get<uint64_t>(), entry.at("modified_ns").get<int64_t>(),
-                            entry.at("changed_ns").get<int64_t>(), entry.at("inode").get<uint64_t>()};
+      const FileStamp stamp = stamp_in(entry);
       seen.files_[name] = {stamp, {stamp.byte_count, Digest::from_hex(entry.at("sha256").get<std::string>()).value()}};
     }
+    for (const auto& [name, entry] : json.at("data_files").items())
+      seen.data_[name] = {stamp_in(entry), entry.at("checksum").get<std::string>()};
     for (const auto& [name, entry] : json.at("tokenizers").items())
       seen.tokenizers_[name] = {entry.at("stamps").get<std::vector<std::string>>(), facts_in(entry)};
   } catch (const std::exception&) {
@@ -104,18 +117,20 @@ SeenFiles SeenFiles::load(const std::filesystem::path& file) {
 }
 
 void SeenFiles::save(const std::filesystem::path& file) const {
-  Json files = Json::object(), tokenizers = Json::object();
-  for (const auto& [name, entry] : files_)
-    files[name] = {{"bytes", entry.stamp.byte_count},
-                   {"modified_ns", entry.stamp.modified_ns},
-                   {"changed_ns", entry.stamp.changed_ns},
-                   {"inode", entry.stamp.inode},
-                   {"sha256", entry.identity.sha256.hex()}};
+  Json files = Json::object(), data = Json::object(), tokenizers = Json::object();
+  for (const auto& [name, entry] : files_) {
+    files[name] = json_of(entry.stamp);
+    files[name]["sha256"] = entry.identity.sha256.hex();
+  }
+  for (const auto& [name, entry] : data_) {
+    data[name] = json_of(entry.stamp);
+    data[name]["checksum"] = entry.checksum;
+  }
   for (const auto& [name, entry] : tokenizers_) {
     tokenizers[name] = json_of(entry.facts);
     tokenizers[name]["stamps"] = entry.stamps;
   }
-  const Json json = {{"version", kVersion}, {"files", files}, {"tokenizers", tokenizers}};
+  const Json json = {{"version", kVersion}, {"files", files}, {"data_files", data}, {"tokenizers", tokenizers}};
   const auto fresh = file.string() + "." + std::to_string(::getpid());
   std::error_code ignored;
   std::filesystem::remove(fresh, ignored);
@@ -136,6 +151,18 @@ void SeenFiles::note(const std::filesystem::path& path, const FileStamp& before,
   if (look_at(path) != before || before.byte_count != identity.byte_count) return;
   if (!is_settled(before, system_clock().now_ns())) return;
   files_[full_name(path)] = {before, identity};
+  has_changed_ = true;
+}
+
+bool SeenFiles::has_data(const std::string& name, const FileStamp& stamp, const std::string& checksum) const {
+  const auto found = data_.find(name);
+  return found != data_.end() && found->second.stamp == stamp && found->second.checksum == checksum;
+}
+
+void SeenFiles::note_data(const std::string& name, const std::filesystem::path& path, const FileStamp& before,
+                          const std::string& checksum) {
+  if (look_at(path) != before || !is_settled(before, system_clock().now_ns())) return;
+  data_[name] = {before, checksum};
   has_changed_ = true;
 }
 

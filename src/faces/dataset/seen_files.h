@@ -35,6 +35,10 @@ class SeenFiles {
   // `before` was taken before the file was read.
   void note(const std::filesystem::path& path, const FileStamp& before, const FileIdentity& identity);
 
+  // The set's own files, by their name in it: a set may move.
+  bool has_data(const std::string& name, const FileStamp& stamp, const std::string& checksum) const;
+  void note_data(const std::string& name, const std::filesystem::path& path, const FileStamp& before, const std::string& checksum);
+
   std::optional<TokenizerFacts> find_tokenizer(const DatasetOptions& options) const;
   void note_tokenizer(const DatasetOptions& options, const std::vector<std::string>& stamps_before, const TokenizerFacts& facts);
   // What find_tokenizer compares: one line for each file that can change the identity.
@@ -47,6 +51,10 @@ class SeenFiles {
     FileStamp stamp;
     FileIdentity identity;
   };
+  struct SeenData {
+    FileStamp stamp;
+    std::string checksum;
+  };
   struct SeenTokenizer {
     std::vector<std::string> stamps;
     TokenizerFacts facts;
@@ -54,6 +62,7 @@ class SeenFiles {
   static std::string tokenizer_name(const DatasetOptions& options);
 
   std::map<std::string, Seen> files_;
+  std::map<std::string, SeenData> data_;
   std::map<std::string, SeenTokenizer> tokenizers_;
   bool has_changed_ = false;
 };

@@ -209,13 +209,12 @@ class SetBuilder {
 
   Status finish() {
     const IdentityFields identity = identity_fields(options_, plan_.facts, plan_.recipe, plan_.files);
-    const std::string digest = identity_digest(identity).hex();
     std::vector<std::pair<std::string, SplitTotals>> splits;
-    LMEMO_ASSIGN(const SplitTotals train, train_->finish("train", digest.substr(0, 16)));
+    LMEMO_ASSIGN(const SplitTotals train, train_->finish("train", fingerprint_of(identity, "train")));
     splits.emplace_back("train", train);
     SplitTotals eval;
     if (has_eval()) {
-      LMEMO_ASSIGN(eval, eval_->finish("eval", digest.substr(16, 16)));
+      LMEMO_ASSIGN(eval, eval_->finish("eval", fingerprint_of(identity, "eval")));
       splits.emplace_back("eval", eval);
     }
     counts_.train_rows = train.rows;
@@ -224,8 +223,7 @@ class SetBuilder {
     counts_.eval_tokens = eval.tokens;
     counts_.learned_tokens = train.learned_tokens + eval.learned_tokens;
     counts_.padding_tokens = train.padding_tokens + eval.padding_tokens;
-    LMEMO_TRY(write_whole_file(directory_ / kDatasetFolder / "dataset_dict.json",
-                               has_eval() ? R"({"splits": ["train", "eval"]})" : R"({"splits": ["train"]})"));
+    LMEMO_TRY(write_whole_file(directory_ / kDatasetFolder / "dataset_dict.json", dataset_dict_json(has_eval())));
     LMEMO_TRY(real_file_system().sync_directory(directory_ / kDatasetFolder));
     LMEMO_TRY(copy_tokenizer());
     return write_whole_file(directory_ / kMetadataFile,

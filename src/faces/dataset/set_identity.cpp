@@ -86,6 +86,14 @@ Digest identity_digest(const IdentityFields& fields) {
   return sha256(bytes_of(all));
 }
 
+std::string fingerprint_of(const IdentityFields& fields, const std::string& split) {
+  return identity_digest(fields).hex().substr(split == "train" ? 0 : 16, 16);
+}
+
+std::string dataset_dict_json(bool has_eval) {
+  return has_eval ? R"({"splits": ["train", "eval"]})" : R"({"splits": ["train"]})";
+}
+
 std::vector<DatasetDifference> differences_between(const IdentityFields& built, const IdentityFields& asked) {
   std::vector<DatasetDifference> differences;
   for (const auto& [name, value] : built)
@@ -114,7 +122,8 @@ Result<SetFacts> read_set_facts(const std::string& metadata) {
     facts.counts.padding_tokens = count_in(json, "padding_tokens");
     facts.counts.bad_lines = count_in(json, "bad_lines");
     for (const Json& file : json.at("data_files"))
-      facts.data_files.emplace_back(file.at("file").get<std::string>(), count_in(file, "bytes"));
+      facts.data_files.push_back(
+          {file.at("file").get<std::string>(), count_in(file, "bytes"), file.at("checksum").get<std::string>()});
     return facts;
   } catch (const std::exception&) {
     return Error{ErrorCode::incompatible, "metadata.json is damaged or not lmemo's"};
@@ -194,6 +203,7 @@ std::string DatasetDifference::describe() const {
                                                                       : value.substr(0, 19) + "…";
   };
   if (built.empty()) return field + ": " + asked;
+  if (field.starts_with(dataset::kDamagePrefix)) return field + " is damaged: found " + built + ", expected " + asked;
   const bool is_content = built.starts_with("sha256 ") && asked.starts_with("sha256 ");
   return field + (is_content ? ": content changed: " : " changed: ") + brief(built) + " → " + brief(asked);
 }

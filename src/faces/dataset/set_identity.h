@@ -26,14 +26,25 @@ using IdentityFields = std::map<std::string, std::string>;
 IdentityFields identity_fields(const DatasetOptions& options, const TokenizerFacts& facts, const RowRecipe& recipe,
                                const std::vector<InputFile>& files);
 Digest identity_digest(const IdentityFields& fields);
+// What datasets calls so, of the split "train" or "eval".
+std::string fingerprint_of(const IdentityFields& fields, const std::string& split);
+std::string dataset_dict_json(bool has_eval);
 
 std::vector<DatasetDifference> differences_between(const IdentityFields& built, const IdentityFields& asked);
+
+struct DataFile {
+  std::string name;  // Relative to the set.
+  uint64_t byte_count = 0;
+  std::string checksum;  // As metadata.json has it.
+};
+// How differences in the set's own files begin.
+inline constexpr std::string_view kDamagePrefix = "data file ";
 
 // What metadata.json says that a program asks for again.
 struct SetFacts {
   IdentityFields identity;
   DatasetCounts counts;
-  std::vector<std::pair<std::string, uint64_t>> data_files;  // Relative path and size.
+  std::vector<DataFile> data_files;
 };
 // incompatible if it is not ours or of another version.
 Result<SetFacts> read_set_facts(const std::string& metadata);

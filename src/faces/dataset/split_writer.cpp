@@ -25,7 +25,9 @@ std::vector<ArrowColumn> columns_for(bool is_padded) {
   return columns;
 }
 
-std::string state_json(const std::string& name, const std::string& fingerprint) {
+}  // namespace
+
+std::string state_json(const std::string& split, const std::string& fingerprint) {
   JsonWriter json;
   json.begin_object();
   json.begin_array("_data_files");
@@ -39,12 +41,10 @@ std::string state_json(const std::string& name, const std::string& fingerprint) 
   json.end_object();
   json.member_null("_format_type");
   json.member("_output_all_columns", false);
-  json.member("_split", name);
+  json.member("_split", split);
   json.end_object();
   return json.text();
 }
-
-}  // namespace
 
 Status write_whole_file(const std::filesystem::path& path, std::string_view text) {
   LMEMO_ASSIGN(const auto file, CheckedFile::create(path));
@@ -52,11 +52,12 @@ Status write_whole_file(const std::filesystem::path& path, std::string_view text
   return file->finish(true);
 }
 
-Result<uint64_t> file_checksum(const std::filesystem::path& path) {
+Result<uint64_t> file_checksum(const std::filesystem::path& path, const Watch& watch) {
   LMEMO_ASSIGN(const auto stream, ByteStream::open(path, {.is_raw = true}));
   std::string block(kCheckedBlockBytes, '\0');
   uint64_t sum = 0;
   while (true) {
+    if (watch.stopped()) return Error{ErrorCode::interrupted, "while reading " + path.string()};
     LMEMO_ASSIGN(const size_t count, stream->read(block));
     if (count > 0) sum = checksum(bytes_of(std::string_view(block).substr(0, count)), sum);
     if (count < block.size()) return sum;
@@ -169,8 +170,8 @@ Result<SplitTotals> SplitWriter::finish(const std::string& name, const std::stri
   LMEMO_TRY(file_->finish(true));
   totals_.byte_count = file_->byte_count();
   totals_.checksum = file_->checksum();
-  LMEMO_TRY(write_whole_file(directory_ / "state.json", state_json(name, fingerprint)));
-  LMEMO_TRY(write_whole_file(directory_ / "dataset_info.json", "{}"));
+  LMEMO_TRY(write_whole_file(directory_ / kStateFile, state_json(name, fingerprint)));
+  LMEMO_TRY(write_whole_file(directory_ / kInfoFile, kInfoText));
   LMEMO_TRY(real_file_system().sync_directory(directory_));
   return totals_;
 }

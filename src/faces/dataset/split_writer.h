@@ -67,9 +67,14 @@ class SplitWriter {
 };
 
 // The chained XXH3 of a file's blocks of 1 MiB: against bit rot, not an identity.
-Result<uint64_t> file_checksum(const std::filesystem::path& path);
+Result<uint64_t> file_checksum(const std::filesystem::path& path, const Watch& watch);
 
 inline constexpr const char* kDataFile = "data-00000-of-00001.arrow";
+// What datasets wants beside it.
+inline constexpr const char* kStateFile = "state.json";
+std::string state_json(const std::string& split, const std::string& fingerprint);
+inline constexpr const char* kInfoFile = "dataset_info.json";
+inline constexpr const char* kInfoText = "{}";
 
 // Writes a small file and makes it last.
 Status write_whole_file(const std::filesystem::path& path, std::string_view text);
