@@ -70,3 +70,10 @@ texts = ["Hello, it's 1234\n\n  don't", "  \r\n\t x", "été naïve 中文中国
 for number, text in enumerate(texts):
     for which in range(0, 20, 3):
         seed("tokenizer_engines_fuzz", f"text-{number}-{which:02}", bytes([which + number % 3]) + text.encode())
+
+# ------------------------------------------------------------------------------------------------- packs of tokenised rows
+
+for width in (2, 3, 4):
+    ids = b"".join(number.to_bytes(width, "little") for number in (1, 2, 3, 500))
+    pack = struct.pack("<3I", 1, width, 3) + bytes(range(96)) + struct.pack("<3I3I4I", 3, 0, 1, 2, 0, 2, 1, 2, 0, 1) + ids
+    seed("row_pack_fuzz", f"width-{width}", pack)
