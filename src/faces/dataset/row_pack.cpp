@@ -101,6 +101,7 @@ void RowPack::read(size_t row, std::vector<uint32_t>& ids, std::vector<uint32_t>
   unpack_tokens(bytes_.subspan(ids_at_ + size_t{id_starts_[row]} * width_, id_count * width_),
                 static_cast<TokenWidth>(width_), ids.data() + ids_before);
   runs.resize(runs_before + run_count);
+  if (run_count == 0) return;  // Both vectors may have no memory at all.
   std::memcpy(runs.data() + runs_before, bytes_.data() + runs_at_ + 4 * size_t{run_starts_[row]}, 4 * run_count);
 }
 
