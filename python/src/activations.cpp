@@ -463,8 +463,8 @@ void init_activations(nb::module_& m) {
       .def(
           "__init__", [](ClaimFile* self, nb::handle path) { new (self) ClaimFile(value_or_raise(ClaimFile::open(path_of(path)))); }, "path"_a,
           nb::sig("def __init__(self, path: str | os.PathLike[str]) -> None"))
-      .def("try_claim", &ClaimFile::try_claim, "number"_a)
-      .def("release", &ClaimFile::release, "number"_a);
+      .def("try_claim", [](ClaimFile& claims, uint64_t number) { return claims.try_claim(number); }, "number"_a)
+      .def("release", [](ClaimFile& claims, uint64_t number) { claims.release(number); }, "number"_a);
 
   m.def("convert_floats", &convert_floats, "from_dtype"_a, "source"_a, "to_dtype"_a, "target"_a, "count"_a,
         "Converts so many floats between float32, float16 and bfloat16, from one address to another.");

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -12,12 +13,12 @@ namespace lmemo {
 namespace {
 
 // Bound to the open file, not to the process: two threads with a file of their own each exclude one another too.
-bool set_lock(int descriptor, short type, uint64_t number) {
+bool set_lock(int descriptor, short type, uint64_t first, uint64_t count) {
   struct flock lock {};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
-  lock.l_start = static_cast<off_t>(number & INT64_MAX & ~uint64_t{1});  // The last byte that a lock can name is taken by none.
-  lock.l_len = 1;
+  lock.l_start = static_cast<off_t>(std::min<uint64_t>(first & INT64_MAX, INT64_MAX - count));  // A lock ends at INT64_MAX.
+  lock.l_len = static_cast<off_t>(count);
   return ::fcntl(descriptor, F_OFD_SETLK, &lock) == 0;
 }
 
@@ -35,11 +36,11 @@ ClaimFile::~ClaimFile() {
 
 ClaimFile::ClaimFile(ClaimFile&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
 
-bool ClaimFile::try_claim(uint64_t number) {
-  if (set_lock(descriptor_, F_WRLCK, number)) return true;
+bool ClaimFile::try_claim(uint64_t first, uint64_t count) {
+  if (set_lock(descriptor_, F_WRLCK, first, count)) return true;
   return errno != EAGAIN && errno != EACCES;
 }
 
-void ClaimFile::release(uint64_t number) { set_lock(descriptor_, F_UNLCK, number); }
+void ClaimFile::release(uint64_t first, uint64_t count) { set_lock(descriptor_, F_UNLCK, first, count); }
 
 }  // namespace lmemo

@@ -23,6 +23,10 @@ TEST_CASE("what one claims another cannot, until it is released or its owner is 
     CHECK(other->try_claim(number));
     other->release(number);
   }
+  CHECK(one->try_claim(100, 10));
+  CHECK_FALSE(other->try_claim(109, 5));  // A part is enough.
+  CHECK(other->try_claim(110, 5));
+  one->release(100, 10);
   const pid_t child = ::fork();
   if (child == 0) {
     auto own = ClaimFile::open(directory / "claims.lock");

@@ -87,7 +87,7 @@ Status SourceSync::run() {
     if (!directory_.empty()) {
       std::error_code ignored;
       std::filesystem::create_directories(place_.folder, ignored);
-      claims_ = RangeClaims::open(place_.folder / "claims.lock");
+      if (auto claims = ClaimFile::open(place_.folder / "claims.lock"); claims.ok()) claims_.emplace(std::move(*claims));
     }
     last_publish_ns_ = monotonic_ns();
     {

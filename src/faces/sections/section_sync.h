@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/range_claims.h"
+#include "base/claim_file.h"
 #include "faces/sections/run_state.h"
 #include "faces/sections/tree_memory.h"
 
@@ -61,7 +61,7 @@ class SourceSync {
   std::vector<std::optional<uint32_t>> known_;    // By file: its place in memory_.
   std::vector<bool> is_in_other_;                 // By file: other_ has the path.
   std::vector<uint32_t> todo_;                    // Files to read, by group.
-  std::unique_ptr<RangeClaims> claims_;
+  std::optional<ClaimFile> claims_;
   bool is_memory_changed_ = false;
   uint64_t todo_bytes_ = 0;
   std::atomic<uint64_t> done_bytes_{0};
