@@ -3,7 +3,7 @@
 //   chunks_bench                       lengths and ids drawn by chance, alike to those of texts
 //   chunks_bench IDS.u16               real ids, two bytes each, documents ended by 50256
 //
-// bench/chunks_bench.py has the same from JSON lines, beside the peers.
+// From ids that are there already; beside no peer yet (docs/benchmarks.md says so).
 #include <cmath>
 #include <cstdio>
 #include <ctime>
