@@ -7,7 +7,7 @@ Hidden states of a real small model (all-MiniLM-L6-v2 from the PyPI package gt-a
 synthetic ones of a larger model; float16. Every figure is the median over rounds in which the peers alternate. One thread; CPU time of the calling thread
 where nobody waits for a disk, wall time for synced writes. What each peer does:
 
-lmemo        lmemo.activations: load_prompt_layer (a copy; safetensors gives a map), load_prompt_activations, save_prompt_activations, flush
+lmemo        lmemo.activations: load_prompt_layer (over the mapped file, as safetensors gives it), load_prompt_activations, save_prompt_activations, flush
 safetensors  safe_open(file of the prompt).get_tensor(layer); save_file, then fsync of the file
 torch.save   torch.load(file of the prompt)[layer]; torch.save, then fsync
 h5py         one file, a group per prompt, a data set per layer; flush and fsync at the end
@@ -323,22 +323,33 @@ BARS = [
 ]
 
 
+PARTS = ["real", "large", "codec", "index"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer prompts and rounds")
     parser.add_argument("--json", action="store_true", help="figures as JSON")
+    parser.add_argument("--only", default=",".join(PARTS), help=f"some of {', '.join(PARTS)}")
     options = parser.parse_args()
+    wanted = set(options.only.split(","))
+    if not wanted <= set(PARTS):
+        parser.error(f"--only: expected some of {', '.join(PARTS)}, got {options.only}")
     folder = Path(tempfile.mkdtemp(prefix="lmemo-bench-"))
     rounds = 3 if options.quick else 9
     try:
-        prompts, states = real_states(100 if options.quick else 1000)
-        large_prompts, large = larger_states(40 if options.quick else 120)
-        results = [
-            measure("all-MiniLM-L6-v2, 6 layers of 384", prompts, states, 6, folder / "real", rounds),
-            measure("synthetic, 4 layers of 2048, 128 tokens", large_prompts, large, 4, folder / "large", rounds),
-            measure_codec(states, rounds),
-            measure_index(20_000 if options.quick else 100_000, folder),
-        ]
+        results = []
+        if wanted & {"real", "codec"}:
+            prompts, states = real_states(100 if options.quick else 1000)
+        if "real" in wanted:
+            results.append(measure("all-MiniLM-L6-v2, 6 layers of 384", prompts, states, 6, folder / "real", rounds))
+        if "large" in wanted:
+            large_prompts, large = larger_states(40 if options.quick else 120)
+            results.append(measure("synthetic, 4 layers of 2048, 128 tokens", large_prompts, large, 4, folder / "large", rounds))
+        if "codec" in wanted:
+            results.append(measure_codec(states, rounds))
+        if "index" in wanted:
+            results.append(measure_index(20_000 if options.quick else 100_000, folder))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if options.json:

@@ -23,6 +23,7 @@
 #include "lmemo/bytes.h"
 #include "lmemo/hold.h"
 #include "lmemo/key.h"
+#include "lmemo/own_part.h"
 #include "lmemo/progress.h"
 #include "lmemo/result.h"
 
@@ -47,6 +48,12 @@ class Hit {
   int64_t written_ns_;
   Hold hold_;                          // One of these keeps the value alive.
   std::shared_ptr<const void> owner_;
+};
+
+// A found entry for whoever hands the value to code that may write to it.
+struct WritableHit {
+  Hit hit;
+  OwnPart own;  // The value's bytes to write to. Empty where there are none, or while somebody else holds them: copy then.
 };
 
 struct Item {
@@ -219,6 +226,12 @@ class Store {
 
   // nullopt on a miss. A damaged record counts as a miss, is counted and named, and is not looked at again.
   virtual std::optional<Hit> find(const Digest& digest) = 0;
+  // The same without a copy for code that may write to what it gets.
+  virtual std::optional<WritableHit> find_writable(const Digest& digest) {
+    std::optional<Hit> hit = find(digest);
+    if (!hit) return std::nullopt;
+    return WritableHit{std::move(*hit), {}};
+  }
   // Looks at the index only.
   virtual bool contains(const Digest& digest) = 0;
   // As contains(), and counts as a use, as a find does: the entry is protected in this run and young for prune(). How long

@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -15,6 +16,7 @@
 #include "errors.h"
 #include "lmemo/activations.h"
 #include "store_object.h"
+#include "torch_tensor.h"
 #include "values.h"
 
 namespace nb = nanobind;
@@ -90,11 +92,8 @@ class Activations {
  public:
   explicit Activations(nb::object store) : object_(std::move(store)), store_(nb::cast<StoreObject*>(object_)), catalog_(nullptr) {}
 
-  // How tensors are made; torch is not linked.
-  void use_torch(nb::object empty, nb::dict types) {
-    empty_ = std::move(empty);
-    types_ = std::move(types);
-    dtype_name_ = nb::make_tuple("dtype");
+  void use_torch(nb::object empty, nb::object from_dlpack, nb::dict types) {
+    torch_ = TorchTensors(std::move(empty), std::move(from_dlpack), std::move(types));
   }
 
   // nullopt: stored. Else the code of the error, of which the user hears by a notice.
@@ -225,33 +224,28 @@ class Activations {
     return best;
   }
 
-  // One layer of one prompt as a tensor of its own, (1, rows, dim) or, pooled, (1, dim); None if it is not there.
-  nb::object load_layer(const ActivationKeys& keys, nb::handle prompt, const std::string& part, const std::string& pooling, int64_t layer,
-                        const std::string& preferred) {
+  // Raw states of one layer of one prompt as a tensor of its own, (1, rows, dim); None if they are not there. Without a copy where the store
+  // can lend them to somebody who may write (Store::find_writable).
+  nb::object load_layer(const ActivationKeys& keys, nb::handle prompt, int64_t layer, std::string_view preferred) {
     std::string kept;
     const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
-    ActivationSlot slot{part_of(part), layer, pooling, TensorType::none};
+    ActivationSlot slot{ActivationPart::raw, layer, "", TensorType::none};
     Store& store = store_->open();
-    FoundTensors found;
-    bool is_there = false;
     const TensorType first = preferred.empty() ? TensorType::none : type_of(preferred);
+    nb::object made = nb::none();
     for (size_t i = first == TensorType::none ? 1 : 0; i <= std::size(kFloatTypes); ++i) {
       slot.stored = i == 0 ? first : kFloatTypes[i - 1];
       if (i > 0 && slot.stored == first) continue;
-      if (!(is_there = take(store, keys.digest(prompt_field, slot), found))) continue;
-      const TensorView& tensor = found.tensors.front();
-      if (tensor.shape.size() == 2 && tensor.type == slot.stored) break;
-      found = {};
-      is_there = false;
+      std::optional<WritableHit> hit = store.find_writable(keys.digest(prompt_field, slot));
+      if (!hit) continue;
+      const Result<std::vector<TensorView>> tensors = read_tensors(hit->hit.value());
+      if (!tensors.ok() || tensors->size() != 1) continue;
+      const TensorView& tensor = tensors->front();
+      if (tensor.shape.size() != 2 || tensor.type != slot.stored) continue;
+      made = tensor_of(std::move(*hit), tensor);
+      break;
     }
     store_->deliver_notices();
-    if (!is_there) return nb::none();
-    const TensorView& tensor = found.tensors.front();
-    const nb::object shape = slot.part == ActivationPart::raw ? nb::object(nb::make_tuple(1, tensor.shape[0], tensor.shape[1]))
-                                                              : nb::object(nb::make_tuple(tensor.shape[0], tensor.shape[1]));
-    const nb::object made = empty(shape, tensor.type);
-    const nb::object address = made.attr("data_ptr")();
-    found.copy_to(0, nb::cast<uint64_t>(address), std::string(name_of(tensor.type)), 0, 0);
     return made;
   }
 
@@ -353,12 +347,23 @@ class Activations {
     return std::string(name_of(status.error().code));
   }
 
-  nb::object empty(const nb::object& shape, TensorType type) {
-    const nb::handle dtype = types_[nb::str(name_of(type).data())];
-    PyObject* arguments[] = {shape.ptr(), dtype.ptr()};
-    PyObject* made = PyObject_Vectorcall(empty_.ptr(), arguments, 1, dtype_name_.ptr());
-    if (made == nullptr) throw nb::python_error();
-    return nb::steal(made);
+  nb::object tensor_of(WritableHit hit, const TensorView& tensor) {
+    const uint64_t rows = tensor.shape[0], columns = tensor.shape[1];
+    if (hit.own.data() != nullptr && !tensor.is_compressed && !tensor.stored.empty()) {
+      std::byte* const data = hit.own.data() + (tensor.stored.data() - hit.hit.value().data());
+      return torch_.over(std::move(hit), data, tensor.type, rows, columns);
+    }
+    const nb::object made = torch_.empty(nb::make_tuple(1, rows, columns), tensor.type);
+    std::byte* const out = at_address(nb::cast<uint64_t>(made.attr("data_ptr")()));
+    Status status;
+    if (tensor.byte_count() >= kLongCopyBytes) {
+      const nb::gil_scoped_release released;
+      status = copy_elements(tensor, tensor.type, out);
+    } else {
+      status = copy_elements(tensor, tensor.type, out);
+    }
+    raise_if_failed(status);
+    return made;
   }
 
   ActivationCatalog& catalog() {
@@ -385,8 +390,7 @@ class Activations {
   StoreObject* store_;
   std::shared_ptr<Store> followed_;
   std::unique_ptr<ActivationCatalog> catalog_;
-  nb::object empty_, dtype_name_;
-  nb::dict types_;
+  TorchTensors torch_;
 };
 
 void convert_floats(const std::string& from, uint64_t source, const std::string& to, uint64_t target, uint64_t count) {
@@ -442,16 +446,16 @@ void init_activations(nb::module_& m) {
 
   nb::class_<Activations>(m, "NativeActivations", "Tensors in and out of a store.")
       .def(nb::init<nb::object>(), "store"_a, nb::sig("def __init__(self, store: StoreBase) -> None"))
-      .def("use_torch", &Activations::use_torch, "empty"_a, "types"_a,
-           nb::sig("def use_torch(self, empty: Callable[..., typing.Any], types: dict[str, typing.Any]) -> None"))
+      .def("use_torch", &Activations::use_torch, "empty"_a, "from_dlpack"_a, "types"_a,
+           nb::sig("def use_torch(self, empty: Callable[..., typing.Any], from_dlpack: Callable[[typing.Any], typing.Any], types: dict[str, typing.Any]) -> None"))
       .def("put_rows", &Activations::put_rows, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layers"_a, "columns"_a, "stored"_a, "compress"_a,
            "source"_a, "address"_a, "rows"_a, "dim"_a, "row_stride"_a)
       .def("put_tensors", &Activations::put_tensors, "keys"_a, "prompt"_a, "part"_a, "stored"_a.none(), "compress"_a, "tensors"_a)
       .def("find_layers", &Activations::find_layers, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layers"_a, "order"_a)
       .def("find_record", &Activations::find_record, "keys"_a, "prompt"_a, "part"_a, "order"_a)
       .def("missing_layers", &Activations::missing_layers, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layers"_a, "order"_a)
-      .def("load_layer", &Activations::load_layer, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layer"_a, "preferred"_a,
-           nb::sig("def load_layer(self, keys: ActivationKeys, prompt: str, part: str, pooling: str, layer: int, preferred: str) -> typing.Any"))
+      .def("load_layer", &Activations::load_layer, "keys"_a, "prompt"_a, "layer"_a, "preferred"_a,
+           nb::sig("def load_layer(self, keys: ActivationKeys, prompt: str, layer: int, preferred: str) -> typing.Any"))
       .def("models", &Activations::models, nb::sig("def models(self) -> list[dict[str, typing.Any]]"))
       .def("discover", &Activations::discover, "keys"_a, "prompt"_a,
            nb::sig("def discover(self, keys: ActivationKeys, prompt: str) -> typing.Any"))

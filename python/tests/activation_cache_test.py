@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -107,6 +109,63 @@ def test_raw_states_come_back_layer_by_layer_in_any_order_without_their_padding(
             activations.load_prompt_activations("m", "p", missing)
     with pytest.raises(ValueError):
         activations.save_prompt_activations("m", "p", [1, 2, 3, 4, 5], states, mask)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_a_layer_comes_without_a_copy_and_is_yours_alone(dtype: str, fresh_cache: Path) -> None:
+    activations.set_cache_dtype(dtype)
+    states = {layer: save("p", [layer], tokens=50, dim=64).to(getattr(torch, dtype)) for layer in (3, 4, 5)}
+    pending = activations.load_prompt_layer("m", "p", 3)  # A copy: not published yet.
+    pending.zero_()
+    activations.get_backend().flush()
+    mine = activations.load_prompt_layer("m", "p", 3)
+    assert torch.equal(mine, states[3]) and mine.dtype == states[3].dtype and mine.shape == (1, 50, 64)
+    place = mine.data_ptr()
+    also_mine = activations.load_prompt_layer("m", "p", 3)  # While the first one lives, another tensor is a copy.
+    mine.fill_(7)  # Would end the process if it were the store's own mapping.
+    assert torch.equal(also_mine, states[3])
+    for layer in (3, 4, 5):  # Neighbours share pages with it.
+        assert torch.equal(activations.load_prompt_layer("m", "p", layer), states[layer])
+        assert torch.equal(activations.load_prompt_activations("m", "p", [layer])[0], states[layer])
+    assert lmemo.Store(fresh_cache).verify().is_clean
+    del mine
+    again = activations.load_prompt_layer("m", "p", 3)
+    assert again.data_ptr() == place and torch.equal(again, states[3])  # The same memory, and nothing is left of what was written.
+
+
+def test_a_layer_stays_valid_whatever_happens_to_the_store(fresh_cache: Path) -> None:
+    states = {layer: save("p", [layer], tokens=40, dim=32) for layer in range(6)}
+    activations.get_backend().flush()
+    held = {layer: activations.load_prompt_layer("m", "p", layer) for layer in states}
+    part = held[2][0, 5:9].numpy()  # Keeps the whole alive.
+    del held[2]
+    for layer in (0, 1):
+        held[layer].mul_(2)
+    activations.invalidate_extraction_cache("m", layers=[1, 3, 5])
+    activations.get_backend().compact()
+    activations.clear_cache()
+    activations.set_cache_backend(lmemo.MemoryStore())
+    shutil.rmtree(fresh_cache)
+    gc.collect()
+    for layer, tensor in held.items():
+        assert torch.equal(tensor, states[layer] * (2 if layer in (0, 1) else 1))
+    assert torch.equal(torch.from_numpy(part), states[2][0, 5:9])
+
+
+def test_writing_to_layers_takes_no_memory_for_good(fresh_cache: Path) -> None:
+    for number in range(40):
+        save(f"p{number}", [0], tokens=256, dim=1024)  # 1 MiB each.
+    activations.get_backend().flush()
+
+    def own_bytes() -> int:
+        status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+        return int(status["RssAnon"].split()[0]) << 10
+
+    activations.load_prompt_layer("m", "p0", 0).add_(1)
+    before = own_bytes()
+    for number in range(40):
+        activations.load_prompt_layer("m", f"p{number}", 0).add_(1)
+    assert own_bytes() < before + (8 << 20)
 
 
 def test_one_layer_of_many_prompts() -> None:

@@ -1,5 +1,7 @@
 #include "base/file_system.h"
 
+#include "base/own_parts.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -11,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <ctime>
 #include <mutex>
@@ -102,6 +105,41 @@ class RealMappedFile : public MappedFile {
   ~RealMappedFile() override {
     if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
   }
+};
+
+// A whole file that no longer changes.
+class RealWholeFile : public RealMappedFile {
+ public:
+  RealWholeFile(void* address, const struct stat& file, Path path)
+      : RealMappedFile(address, static_cast<size_t>(file.st_size)), path_(std::move(path)), device_(file.st_dev), inode_(file.st_ino) {}
+  ~RealWholeFile() override {
+    if (std::byte* twin = twin_.load()) ::munmap(twin, bytes_.size());
+  }
+
+  OwnPart own_part(Bytes part) const override {
+    if (part.data() < bytes_.data() || part.data() + part.size() > bytes_.data() + bytes_.size()) return {};
+    std::call_once(twin_is_made_, [this] { make_twin(); });
+    std::byte* const twin = twin_.load(std::memory_order_relaxed);
+    return twin == nullptr ? OwnPart() : own_parts::take(twin + (part.data() - bytes_.data()), part);
+  }
+
+ private:
+  // The file once more, privately: made when somebody first asks, because hardly anybody does.
+  void make_twin() const {
+    const Descriptor descriptor = open_file(path_, O_RDONLY | O_NONBLOCK);
+    struct stat found;
+    const bool is_same = descriptor.is_open() && ::fstat(descriptor.number(), &found) == 0 && found.st_dev == device_ &&
+                         found.st_ino == inode_ && static_cast<size_t>(found.st_size) == bytes_.size();
+    if (!is_same) return;
+    void* twin = ::mmap(nullptr, bytes_.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor.number(), 0);
+    if (twin != MAP_FAILED) twin_ = static_cast<std::byte*>(twin);
+  }
+
+  const Path path_;
+  const dev_t device_;
+  const ino_t inode_;
+  mutable std::once_flag twin_is_made_;
+  mutable std::atomic<std::byte*> twin_{nullptr};
 };
 
 Result<std::shared_ptr<const MappedFile>> map_descriptor(int descriptor, uint64_t byte_count, const Path& path) {
@@ -243,7 +281,10 @@ class RealFileSystem : public FileSystem {
     if (::fstat(descriptor.number(), &found) != 0) return errno_error(errno, "look at", path);
     if (!S_ISREG(found.st_mode))
       return Error{ErrorCode::io_error, "cannot open " + path.string() + ": not a regular file"};
-    return map_descriptor(descriptor.number(), static_cast<uint64_t>(found.st_size), path);
+    if (found.st_size == 0) return map_descriptor(descriptor.number(), 0, path);
+    void* address = ::mmap(nullptr, static_cast<size_t>(found.st_size), PROT_READ, MAP_SHARED, descriptor.number(), 0);
+    if (address == MAP_FAILED) return errno_error(errno, "map", path);
+    return std::shared_ptr<const MappedFile>(std::make_shared<RealWholeFile>(address, found, path));
   }
 
   Result<std::unique_ptr<WritableFile>> create(const Path& path) override {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lmemo/bytes.h"
+#include "lmemo/own_part.h"
 #include "lmemo/result.h"
 
 namespace lmemo {
@@ -31,6 +32,9 @@ class MappedFile {
   virtual ~MappedFile() = default;
   // A view of a file that still grows reaches past its end: look only at what was appended.
   Bytes bytes() const { return bytes_; }
+  // Some of bytes() for whoever wants to write there without changing the file. Empty where that is not possible, or if somebody holds
+  // some of it already. Must not outlive this.
+  virtual OwnPart own_part(Bytes) const { return {}; }
 
  protected:
   Bytes bytes_;

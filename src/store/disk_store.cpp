@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/hex.h"
+#include "base/own_parts.h"
 
 namespace lmemo {
 namespace {
@@ -26,6 +27,7 @@ struct ForkGuard {
       // Their handlers first: fork() then waits for our locks before it waits for those below.
       real_file_system();
       held_things::prepare_for_fork();
+      own_parts::prepare_for_fork();
       pthread_atfork([] { instance().before(); }, [] { instance().after_in_parent(); },
                      [] { instance().after_in_child(); });
       return new ForkGuard;  // Never destroyed: fork() may come late.
@@ -171,6 +173,15 @@ std::optional<Hit> DiskStore::find(const Digest& digest) {
     if (std::optional<Hit> hit = check_out(place)) return hit;
   misses_.add();
   return std::nullopt;
+}
+
+std::optional<WritableHit> DiskStore::find_writable(const Digest& digest) {
+  std::optional<Hit> hit = find(digest);
+  if (!hit) return std::nullopt;
+  // Where the entry moved meanwhile, its new segment does not know the old bytes: then there are none.
+  Directory::Place place;
+  OwnPart own = directory_.find(digest, place) ? place.segment->own_part(hit->value()) : OwnPart();
+  return WritableHit{std::move(*hit), std::move(own)};
 }
 
 // Everything that a find does but the first time. Not ready: not looked at yet, erased, damaged, or to be checked at every find.

@@ -44,6 +44,7 @@ class DiskStore final : public Store {
   Status open();
 
   std::optional<Hit> find(const Digest& digest) override;
+  std::optional<WritableHit> find_writable(const Digest& digest) override;
   bool contains(const Digest& digest) override;
   std::optional<uint64_t> touch(const Digest& digest) override;
   Status put(const Key& key, Bytes value) override;

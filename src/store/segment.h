@@ -50,6 +50,8 @@ class Segment {
   // The entry's value, if the record is sound and says what the index says.
   std::optional<RecordView> checked_record(uint32_t ordinal) const;
   Bytes unchecked_value(uint32_t ordinal) const;
+  // See MappedFile::own_part(). Nothing while pending.
+  OwnPart own_part(Bytes value) const { return mapping_->own_part(value); }
   // From the fields block, or from the record where the block is damaged.
   Result<std::string> encoding_of(uint32_t ordinal) const;
   // Read and checked at first use; nullopt if damaged, or if there is none yet.
