@@ -63,7 +63,8 @@ endfunction()
 
 if(TARGET lmemo)
   lmemo_install_words(command "" $<TARGET_FILE:lmemo>)
-  install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples/corpus/" DESTINATION share/lmemo/corpus COMPONENT command)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples/corpus" "${PROJECT_SOURCE_DIR}/examples/tokenizer"
+    DESTINATION share/lmemo COMPONENT command)
 endif()
 if(TARGET _core AND DEFINED SKBUILD_DATA_DIR)
   # In lines: CMake would cut it at semicolons.

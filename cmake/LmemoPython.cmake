@@ -10,8 +10,8 @@ set_target_properties(_core PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINAR
 install(TARGETS _core LIBRARY DESTINATION lmemo COMPONENT python)
 if(DEFINED SKBUILD_DATA_DIR)
   # What `lmemo demo` works on, found from the package upwards.
-  install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples/corpus/" DESTINATION "${SKBUILD_DATA_DIR}/share/lmemo/corpus"
-    COMPONENT share)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples/corpus" "${PROJECT_SOURCE_DIR}/examples/tokenizer"
+    DESTINATION "${SKBUILD_DATA_DIR}/share/lmemo" COMPONENT share)
 endif()
 
 # python/lmemo/_core.pyi is kept in the repository, so that editors and mypy work in a fresh clone and a change of the

@@ -82,13 +82,15 @@ Result<TokenOracle> oracle_of(nb::handle make, const std::filesystem::path& toke
   });
 }
 
-int run(const std::vector<std::string>& arguments, const std::filesystem::path& package, nb::handle oracle,
-        MakeChatRenderer renderer) {
+int run(const std::vector<std::string>& arguments, const std::filesystem::path& package,
+        const std::string& interpreter, nb::handle oracle, MakeChatRenderer renderer) {
   const InterruptNote interrupt_note;
   CliEnvironment environment = process_environment();
   environment.interrupted = [] { return was_interrupted != 0; };
   environment.version = kVersion;
-  environment.shipped_corpus = find_shipped_corpus(package);
+  environment.shipped_examples = find_shipped_examples(package);
+  environment.python = interpreter;
+  environment.program = {interpreter, "-m", "lmemo"};
   if (!oracle.is_none())
     environment.token_oracle = [oracle](const std::filesystem::path& path) {
       return oracle_of(oracle, path);
@@ -113,8 +115,10 @@ int run_command_line(const nb::iterable& arguments, nb::handle package, nb::hand
   const std::filesystem::path start = path_of(package);
   MakeChatRenderer make_renderer;
   if (!renderer.is_none()) make_renderer = chat_renderer_of(nb::borrow(renderer));
+  const nb::object executable = nb::module_::import_("sys").attr("executable");  // None where Python is embedded.
+  const std::string interpreter = executable.is_none() ? "" : nb::cast<std::string>(executable);
   const nb::gil_scoped_release without_gil;
-  return run(words, start, oracle, std::move(make_renderer));
+  return run(words, start, interpreter, oracle, std::move(make_renderer));
 }
 
 }  // namespace

@@ -112,11 +112,11 @@ int finish_output() {
   return first_output_error == EPIPE ? 0 : first_output_error.load();
 }
 
-std::filesystem::path find_shipped_corpus(const std::filesystem::path& start) {
+std::filesystem::path find_shipped_examples(const std::filesystem::path& start) {
   std::error_code ignored;
   for (std::filesystem::path directory = start;; directory = directory.parent_path()) {
-    for (const char* place : {"share/lmemo/corpus", "examples/corpus"})
-      if (std::filesystem::is_directory(directory / place, ignored)) return directory / place;
+    for (const char* place : {"share/lmemo", "examples"})
+      if (std::filesystem::is_directory(directory / place / "corpus", ignored)) return directory / place;
     if (directory.empty() || directory == directory.parent_path()) return {};
   }
 }

@@ -12,8 +12,8 @@ CliEnvironment process_environment();
 // if the reader just left (`lmemo show | head`).
 int finish_output();
 
-// Looks upward from `start` for the texts that come with lmemo: share/lmemo/corpus of an installation,
-// examples/corpus of a source tree. Empty if there are none.
-std::filesystem::path find_shipped_corpus(const std::filesystem::path& start);
+// Looks upward from `start` for the examples that come with lmemo: share/lmemo of an installation, examples of a
+// source tree. Empty if there are none.
+std::filesystem::path find_shipped_examples(const std::filesystem::path& start);
 
 }  // namespace lmemo

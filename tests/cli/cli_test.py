@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from lmemo_process import Lmemo, flip_byte, make_store, name_of, normalised, programs, segment_in  # noqa: E402
+from lmemo_process import ROOT, Lmemo, flip_byte, make_store, name_of, normalised, programs, segment_in  # noqa: E402
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.sh"))
 
@@ -46,9 +46,8 @@ def lmemo(request: pytest.FixtureRequest, tmp_path: Path) -> Lmemo:
 
 @pytest.fixture
 def stored(lmemo: Lmemo) -> Lmemo:
-    """A program whose store holds three entries of kind tokens and one of kind forward; the demo has little to do."""
+    """A program whose store holds three entries of kind tokens and one of kind forward."""
     make_store(lmemo.directory / "store")
-    lmemo.environment["LMEMO_CORPUS"] = str(lmemo.directory)
     lmemo.environment["LMEMO_STORE"] = str(lmemo.directory / "store")
     return lmemo
 
@@ -97,7 +96,6 @@ def test_a_script_prints_what_stands_next_to_it(lmemo: Lmemo, script: Path, tmp_
         ["config"],
         ["config", "get", "store"],
         ["config", "path"],
-        ["demo"],
         ["forward", "show"],
         ["forward", "clear", "--yes"],
     ],
@@ -200,22 +198,58 @@ def test_the_demo_computes_once_and_recomputes_only_what_changed(lmemo: Lmemo) -
     scratch.mkdir()
     del lmemo.environment["LMEMO_CORPUS"]  # The shipped texts are found without help.
     ran = lmemo.run("demo", "--json", TMPDIR=str(scratch))
+    assert ran.returncode == 0, ran.stderr
     answer = json.loads(ran.stdout)
+    assert (answer["lmemo"], answer["command"]) == (1, "demo")
     files = answer["files"]
     assert files > 50
-    counts = {run["name"]: (run["computed"], run["found"]) for run in answer["runs"]}
-    assert counts == {"cold": (files, 0), "warm": (0, files), "edited": (1, files - 1)}
-    assert answer["cold_over_warm"] > 2
-    assert list(scratch.iterdir()) == []
+    sections, chunks, dataset = answer["sections"], answer["chunks"], answer["dataset"]
+    assert (sections["total_sections"], sections["warm_hits"]) == (files, files)
+    assert (sections["edited_hits"], sections["edited_misses"]) == (files - 1, 1)
+    assert chunks["was_killed"]
+    assert 0 < chunks["missing_after_kill"] == chunks["filled"] < chunks["total_chunks"]
+    assert chunks["tokens"] == chunks["tokens_in"] > 100_000
+    assert dataset["train_size"] > dataset["eval_size"] > 0
+    assert not dataset["warm_was_built"]
+    # Only the report is left, and it stands alone.
+    [left] = scratch.iterdir()
+    assert [path.name for path in left.iterdir()] == ["report.html"]
+    assert answer["report"] == str(left / "report.html")
+    assert "</html>" in (left / "report.html").read_text()
+    if name_of(lmemo.program) == "console-script":  # It has Python, torch and transformers at hand.
+        for face in ("forward", "activations"):
+            assert answer[face]["cold_passes"] > 0
+            assert answer[face]["warm_passes"] == 0
+    else:
+        assert answer["forward"] is None
 
 
-def test_the_demo_takes_other_texts(lmemo: Lmemo) -> None:
+def test_the_demo_leaves_everything_where_it_is_told_to(tmp_path: Path) -> None:
+    lmemo = Lmemo(programs()[0], tmp_path)  # Without Python and its torch: they were seen above.
+    (lmemo.directory / "mine").mkdir()
+    (lmemo.directory / "mine" / "thesis.txt").write_text("not to be lost")
+    refused = lmemo.run("demo", "--output", "mine")
+    assert refused.returncode == 2
+    assert "--output" in refused.stderr
+    assert (lmemo.directory / "mine" / "thesis.txt").exists()
+    (lmemo.directory / "texts").mkdir()
+    (lmemo.directory / "texts" / "a.txt").write_text("one two three four five six")
+    for _ in range(2):  # The second time over what the first one left.
+        ran = lmemo.run("demo", "--corpus", "texts", "--output", "tour", "--quiet")
+        assert ran.returncode == 0, ran.stderr
+        assert ran.stdout == f"{lmemo.directory / 'tour' / 'report.html'}\n"
+    shown = lmemo.run("show", "--json", "--store", "tour/store")
+    assert json.loads(shown.stdout)["entries"] > 0
+
+
+def test_the_demo_takes_other_texts(tmp_path: Path) -> None:
+    lmemo = Lmemo(programs()[0], tmp_path)
     (lmemo.directory / "texts").mkdir()
     (lmemo.directory / "texts" / "a.txt").write_text("one two three four five six")
     ran = lmemo.run("demo", "--corpus", "texts")
     assert ran.returncode == 0, ran.stderr
     assert "1 file, 27 B of text" in ran.stdout
-    assert "$ lmemo show" in ran.stdout
+    assert "in numbers" in ran.stdout
     missing = lmemo.run("demo", "--corpus", "none")
     assert missing.returncode == 2
     assert "--corpus" in missing.stderr
@@ -295,12 +329,18 @@ def test_colour_on_a_terminal_and_only_there(stored: Lmemo) -> None:
 
 
 def test_a_bar_on_a_terminal_and_none_in_a_log(lmemo: Lmemo) -> None:
-    code, shown = lmemo.on_terminal("demo")
-    assert code == 0
-    assert "█" in shown
-    assert "cold: " in shown
-    assert lmemo.on_terminal("demo", "-q")[1] == ""
-    logged = lmemo.run("demo")
+    tree = lmemo.directory / "tree"
+    for copy in range(30):  # Enough work for a bar to be worth showing; each copy is text of its own.
+        for file in sorted((ROOT / "examples" / "corpus").iterdir()):
+            target = tree / str(copy) / file.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(f"{copy}\n" + file.read_text())
+    sync = ["sections", "sync", "tree", "--tokenizer", str(ROOT / "examples" / "tokenizer"), "--threads", "1", "--sequence-len", "99999", "--store"]
+    code, shown = lmemo.on_terminal(*sync, "one")
+    assert code == 0, shown
+    assert re.search("█.*tokenise: ", shown), shown
+    assert "█" not in lmemo.on_terminal(*sync, "two", "-q")[1]
+    logged = lmemo.run(*sync, "three")
     assert "█" not in logged.stdout + logged.stderr
 
 

@@ -41,7 +41,8 @@ int main(int argc, char** argv) {
   environment.version = lmemo::kVersion;
   std::error_code ignored;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  environment.shipped_corpus = lmemo::find_shipped_corpus(program.parent_path());
+  environment.shipped_examples = lmemo::find_shipped_examples(program.parent_path());
+  environment.program = {program.string()};
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
   const int exit_code = lmemo::run_cli(arguments, environment);
 

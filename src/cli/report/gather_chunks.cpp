@@ -80,7 +80,7 @@ Status gather_chunks(const std::filesystem::path& directory, ReportData& report,
     percents.push_back(entry.counts.tokens * 100 / (entry.counts.rows * plan.parameters.sequence_length));
     lengths.push_back(entry.counts.tokens / entry.counts.documents);
   }
-  set.utilization_bins = bins_of(percents, 0, 101);
+  set.utilization_bins = bins_of(percents, 0, 100);
   if (!lengths.empty()) set.length_bins = bins_of(lengths, 0, *std::max_element(lengths.begin(), lengths.end()) + 1);
   report.chunk_sets.push_back(std::move(set));
   return {};
