@@ -86,7 +86,7 @@ TEST_CASE("any merge list gives what merging gives, also if it uses tokens befor
     const std::optional<MergeEncoder> encoder = bpe.encoder(atom_count);
     REQUIRE(encoder);
     for (int i = 0; i < 60; ++i) {
-      const std::string text = random_text(random, atom_count, 30);
+      const std::string text = random_text(random, atom_count, i % 3 == 0 ? 60 : 31);
       IdBuffer ids;
       encoder->encode(text, ids);
       const auto made = ids.from(0);

@@ -6,19 +6,12 @@
 #include <cassert>
 #include <numeric>
 
+#include "tokenizer/reference/utf8_chars.h"
+
 namespace lmemo::tokenizer {
 namespace {
 
-constexpr uint64_t kNoPair = ~uint64_t{0};
-constexpr uint32_t kNever = ~uint32_t{0};  // No rank.
-constexpr size_t kFilterBits = size_t{1} << 22;
-
-uint64_t pair_of(uint32_t left, uint32_t right) { return uint64_t{left} << 32 | right; }
-uint64_t hash_of(uint64_t pair) {
-  pair *= 0x9E3779B97F4A7C15;
-  pair ^= pair >> 32;
-  return pair * 0xD6E8FEB86659FD93;
-}
+constexpr uint32_t kNever = MergeTable::kNever;
 
 // Which places of a piece were given up: short pieces need no memory.
 class OpenPlaces {
@@ -52,10 +45,10 @@ class MergeEncoder::Memo {
   }
 
   // The longest token that `token` begins with, itself included, whose border to `last` holds; or kNone.
-  uint32_t first_holding(const MergeEncoder& encoder, uint32_t last, uint32_t token) {
-    if (!is_used_) return encoder.first_holding(last, token);
+  uint32_t first_holding(const MergeEncoder& encoder, uint32_t last, uint32_t token, const MergeTable::Border& border) {
+    if (!is_used_) return encoder.first_holding(last, token, border);
     Entry& entry = entries_[(last * 31 + token) % kEntries];
-    if (entry.last != last || entry.token != token) entry = {last, token, encoder.first_holding(last, token)};
+    if (entry.last != last || entry.token != token) entry = {last, token, encoder.first_holding(last, token, border)};
     return entry.found;
   }
 
@@ -73,10 +66,20 @@ std::optional<MergeEncoder> MergeEncoder::make(std::span<const Token> tokens, st
   MergeEncoder encoder;
   encoder.made_.resize(id_limit);
   encoder.reached_.resize(id_limit);
-  for (const Token& token : tokens)
+  encoder.byte_atoms_.fill(kNone);
+  std::vector<MergeTable::EndBytes> ends(id_limit);
+  std::vector<bool> is_byte(id_limit);
+  for (const Token& token : tokens) {
     encoder.made_[token.id].byte_count = static_cast<uint32_t>(token.text.size());
-  encoder.index_merges(merges);
-  if (!encoder.find_makings(atoms, merges)) return std::nullopt;
+    ends[token.id] = {static_cast<unsigned char>(token.text.front()), static_cast<unsigned char>(token.text.back())};
+  }
+  for (const uint32_t atom : atoms) {
+    is_byte[atom] = encoder.made_[atom].byte_count == 1;
+    if (is_byte[atom]) encoder.byte_atoms_[ends[atom].first] = atom;
+    encoder.atoms_are_bytes_ = encoder.atoms_are_bytes_ && is_byte[atom];
+  }
+  encoder.merges_ = MergeTable(merges, ends, is_byte);
+  if (!encoder.find_makings(atoms, merges, ends)) return std::nullopt;
 
   std::vector<std::pair<std::string_view, uint32_t>> texts;
   texts.reserve(tokens.size());
@@ -95,33 +98,6 @@ std::optional<MergeEncoder> MergeEncoder::make(std::span<const Token> tokens, st
   return encoder;
 }
 
-void MergeEncoder::index_merges(std::span<const Merge> merges) {
-  const auto bits = static_cast<unsigned>(std::bit_width(merges.size() * 2 | 15));
-  pair_shift_ = 64 - bits;
-  pair_ranks_.assign(size_t{1} << bits, {kNoPair, 0});
-  pair_filter_.assign(kFilterBits / 64, 0);
-  for (const Merge& merge : merges) {
-    const uint64_t pair = pair_of(merge.left, merge.right);
-    const uint64_t hash = hash_of(pair);
-    size_t place = hash >> pair_shift_;
-    while (pair_ranks_[place].pair != kNoPair) place = (place + 1) & (pair_ranks_.size() - 1);
-    pair_ranks_[place] = {pair, merge.rank};
-    const size_t bit = hash % kFilterBits;
-    pair_filter_[bit / 64] |= uint64_t{1} << bit % 64;
-  }
-}
-
-uint32_t MergeEncoder::rank_of(uint32_t left, uint32_t right) const {
-  const uint64_t pair = pair_of(left, right);
-  const uint64_t hash = hash_of(pair);
-  const size_t bit = hash % kFilterBits;
-  if (!(pair_filter_[bit / 64] >> bit % 64 & 1)) return kNever;
-  for (size_t place = hash >> pair_shift_;; place = (place + 1) & (pair_ranks_.size() - 1)) {
-    if (pair_ranks_[place].pair == pair) return pair_ranks_[place].rank;
-    if (pair_ranks_[place].pair == kNoPair) return kNever;
-  }
-}
-
 // Do the two stay as they are if they are merged as one text? (Without `look_at_whole`: but for a merge of the two
 // themselves.)
 //
@@ -129,16 +105,16 @@ uint32_t MergeEncoder::rank_of(uint32_t left, uint32_t right) const {
 // happen at the time that is the latest turn they had to wait for; and at the same time from left to right. We go
 // back in time from the two whole tokens: at each moment one part of the left token ends at the border, and one of the
 // right begins there. A merge of these two parts happens if it comes before either is taken by its other neighbour.
-bool MergeEncoder::border_holds(uint32_t left, uint32_t right, bool look_at_whole) const {
+bool MergeEncoder::border_holds(uint32_t left, uint32_t right, const MergeTable::Border& border,
+                                bool look_at_whole) const {
   const Made* left_parent = nullptr;
   const Made* right_parent = nullptr;
   for (;;) {
     const Made& made_left = made_[left];
     const Made& made_right = made_[right];
     if (look_at_whole || left_parent || right_parent) {
-      const uint32_t rank = rank_of(left, right);
-      if (rank != kNever) {
-        const uint32_t turn = rank + 1;
+      if (const Merge* const merge = merges_.find(left, right, border)) {
+        const uint32_t turn = merge->rank + 1;
         const uint32_t time = std::max({turn, made_left.time, made_right.time});
         const bool before_left = !left_parent || time < left_parent->time ||
                                  (time == left_parent->time && made_right.time < time && turn < time &&
@@ -164,7 +140,8 @@ bool MergeEncoder::border_holds(uint32_t left, uint32_t right, bool look_at_whol
 
 // How each token is made: by the merge up to which nothing crosses the border between its parts. At most one is so.
 // Short tokens first, since what they are made of is shorter.
-bool MergeEncoder::find_makings(std::span<const uint32_t> atoms, std::span<const Merge> merges) {
+bool MergeEncoder::find_makings(std::span<const uint32_t> atoms, std::span<const Merge> merges,
+                                std::span<const MergeTable::EndBytes> ends) {
   for (const uint32_t id : atoms) reached_[id] = true;
   std::vector<uint32_t> by_length(merges.size());
   std::vector<uint32_t> starts(2);  // Of each length, by counting: comparing would look all over the tables.
@@ -178,7 +155,10 @@ bool MergeEncoder::find_makings(std::span<const uint32_t> atoms, std::span<const
     by_length[starts[made_[merges[place].id].byte_count]++] = place;
   for (const uint32_t place : by_length) {
     const auto& [left, right, id, rank] = merges[place];
-    if (!reached_[left] || !reached_[right] || !border_holds(left, right, false)) continue;
+    if (!reached_[left] || !reached_[right]) continue;
+    const MergeTable::Border& border =
+        merges_.border(static_cast<char>(ends[left].last), static_cast<char>(ends[right].first));
+    if (!border_holds(left, right, border, false)) continue;
     if (reached_[id]) return false;
     reached_[id] = true;
     Made& made = made_[id];
@@ -190,12 +170,76 @@ bool MergeEncoder::find_makings(std::span<const uint32_t> atoms, std::span<const
   return true;
 }
 
-uint32_t MergeEncoder::first_holding(uint32_t last, uint32_t token) const {
-  while (token != kNone && !border_holds(last, token, true)) token = made_[token].prefix;
+uint32_t MergeEncoder::first_holding(uint32_t last, uint32_t token, const MergeTable::Border& border) const {
+  while (token != kNone && !border_holds(last, token, border, true)) token = made_[token].prefix;
   return token;
 }
 
 void MergeEncoder::encode(std::string_view text, IdBuffer& out) const {
+  if (text.size() <= kMaxMerged) return encode_by_merging(text, out);
+  encode_by_borders(text, out);
+}
+
+// A border is named by the byte behind it, a token by its first byte.
+void MergeEncoder::encode_by_merging(std::string_view text, IdBuffer& out) const {
+  constexpr uint64_t kNoTurn = ~uint64_t{0};
+  uint32_t tokens[kMaxMerged];
+  uint32_t merged[kMaxMerged];  // What the two become that meet here.
+  uint64_t turns[kMaxMerged];   // When: rank, then place.
+  const MergeTable::Border* borders[kMaxMerged];
+  const size_t size = text.size();
+  uint64_t open = uint64_t{1} << size;  // Borders that are still there, and both ends.
+
+  const auto ask = [&](size_t left, size_t place) {
+    const Merge* const merge = merges_.find(tokens[left], tokens[place], *borders[place]);
+    turns[place] = merge ? uint64_t{merge->rank} << 8 | place : kNoTurn;
+    if (merge) merged[place] = merge->id;
+  };
+
+  if (atoms_are_bytes_) {
+    open |= open - 1;
+    for (size_t i = 0; i < size; ++i) tokens[i] = byte_atoms_[static_cast<unsigned char>(text[i])];
+    for (size_t i = 1; i < size; ++i) {
+      const MergeTable::Border& border = merges_.border(text[i - 1], text[i]);
+      borders[i] = &border;
+      merged[i] = border.byte_id;
+      turns[i] = border.byte_rank == kNever ? kNoTurn : uint64_t{border.byte_rank} << 8 | i;
+    }
+  } else {
+    std::fill_n(turns, size, kNoTurn);
+    for (size_t i = 0, before = 0, bytes; i < size; before = i, i += bytes) {
+      bytes = char_bytes(text, i);
+      open |= uint64_t{1} << i;
+      tokens[i] = bytes == 1 ? byte_atoms_[static_cast<unsigned char>(text[i])] : trie_.find(text.substr(i, bytes));
+      if (i == 0) continue;
+      borders[i] = &merges_.border(text[i - 1], text[i]);
+      ask(before, i);
+    }
+  }
+
+  const auto border_before = [&](size_t place) {
+    return 63 - static_cast<size_t>(std::countl_zero(open & ((uint64_t{1} << place) - 1)));
+  };
+  for (;;) {
+    uint64_t first = kNoTurn;
+    for (size_t i = 1; i < size; ++i) first = std::min(first, turns[i]);
+    if (first == kNoTurn) break;
+    const size_t place = first & 0xFF;
+    open &= ~(uint64_t{1} << place);
+    turns[place] = kNoTurn;
+    const size_t left = border_before(place);
+    const auto right = static_cast<size_t>(std::countr_zero(open & ~uint64_t{0} << place));
+    tokens[left] = merged[place];
+    if (left > 0) ask(border_before(left), left);
+    if (right < size) ask(left, right);
+  }
+
+  uint32_t* ids = out.room_for(size);
+  for (open &= ~(uint64_t{1} << size); open != 0; open &= open - 1) *ids++ = tokens[std::countr_zero(open)];
+  out.advance_to(ids);
+}
+
+void MergeEncoder::encode_by_borders(std::string_view text, IdBuffer& out) const {
   const char* const begin = text.data();
   const char* const end = begin + text.size();
   const size_t first = out.size();
@@ -209,7 +253,7 @@ void MergeEncoder::encode(std::string_view text, IdBuffer& out) const {
   uint32_t token = trie_.longest_prefix(at, end);
   for (;;) {
     const uint32_t last = ids == first_id ? kNone : ids[-1];
-    if (token != kNone && last != kNone) token = memo.first_holding(*this, last, token);
+    if (token != kNone && last != kNone) token = memo.first_holding(*this, last, token, merges_.border(at[-1], *at));
     if (token == kNone) {
       // Nothing can follow here: one step back, to try what is shorter.
       assert(last != kNone);

@@ -1,5 +1,6 @@
-// Byte pair encoding without merging: the longest token first, checked against its neighbour.
+// Byte pair encoding of one piece. A short one is merged as it is written down, the lowest rank first.
 //
+// A long one without merging: the longest token first, checked against its neighbour.
 // A row of tokens is what merging gives if and only if merging leaves every two neighbours alone: up to the first
 // merge that crosses a border, what happens on both sides of it is what happens to these two tokens by themselves.
 // So the text is walked from left to right, the longest token is taken whose border to the one before holds, and
@@ -9,6 +10,7 @@
 // come out, and are left out.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -18,6 +20,7 @@
 
 #include "tokenizer/double_array_trie.h"
 #include "tokenizer/fast/id_buffer.h"
+#include "tokenizer/fast/merge_table.h"
 
 namespace lmemo::tokenizer {
 
@@ -29,10 +32,7 @@ class MergeEncoder {
     std::string_view text;
     uint32_t id;
   };
-  struct Merge {
-    uint32_t left, right, id;
-    uint32_t rank;  // The lowest first, of equal ones the leftmost.
-  };
+  using Merge = MergeTable::Merge;
 
   // `atoms` are what merging starts from (bytes or characters), all of them tokens. `merges`: each
   // pair once, ranks below 2^32 - 2, the text of the whole that of the parts; ids below `id_limit`. Nothing if an atom is also made by a merge.
@@ -42,6 +42,8 @@ class MergeEncoder {
   bool is_reached(uint32_t id) const { return reached_[id]; }  // By merges, starting from atoms.
 
   bool has_token(std::string_view text) const { return trie_.find(text) != kNone; }  // Of those reached.
+
+  static constexpr size_t kMaxMerged = 31;  // Bytes of a short piece.
 
   // Appends the ids. Requires: the text is made of atoms.
   void encode(std::string_view text, IdBuffer& out) const;
@@ -54,25 +56,21 @@ class MergeEncoder {
     uint32_t time = 0;             // When: the latest turn of all merges that lead to it.
     uint32_t prefix = kNone;       // The longest other token with which this one begins.
   };
-  struct PairRank {
-    uint64_t pair;  // kNoPair: free.
-    uint32_t rank;
-  };
-
   MergeEncoder() = default;
-  bool find_makings(std::span<const uint32_t> atoms, std::span<const Merge> merges);
-  void index_merges(std::span<const Merge> merges);
-  uint32_t rank_of(uint32_t left, uint32_t right) const;
-  bool border_holds(uint32_t left, uint32_t right, bool look_at_whole) const;
-  uint32_t first_holding(uint32_t last, uint32_t token) const;
+  bool find_makings(std::span<const uint32_t> atoms, std::span<const Merge> merges,
+                    std::span<const MergeTable::EndBytes> ends);
+  void encode_by_merging(std::string_view text, IdBuffer& out) const;
+  void encode_by_borders(std::string_view text, IdBuffer& out) const;
+  bool border_holds(uint32_t left, uint32_t right, const MergeTable::Border& border, bool look_at_whole) const;
+  uint32_t first_holding(uint32_t last, uint32_t token, const MergeTable::Border& border) const;
   class Memo;
 
   DoubleArrayTrie trie_;     // Of the tokens that can come out.
   TableVector<Made> made_;   // By id.
   std::vector<bool> reached_;
-  TableVector<uint64_t> pair_filter_;  // One bit for each pair, by its hash: most pairs are no merge.
-  TableVector<PairRank> pair_ranks_;
-  unsigned pair_shift_ = 0;
+  MergeTable merges_;
+  std::array<uint32_t, 256> byte_atoms_;  // Atoms of one byte; kNone where there is none.
+  bool atoms_are_bytes_ = true;           // All of them.
 };
 
 }  // namespace lmemo::tokenizer
