@@ -80,6 +80,12 @@ class TensorRecord {
   std::vector<Part> parts_;
 };
 
+// A record of one tensor, (rows, columns), from rows that lie `row_stride` bytes apart, to where there is room for it: no byte is
+// written twice. `from` and `to` as in copy_elements().
+uint64_t record_bytes_of_rows(TensorType to, uint64_t rows, uint64_t columns);
+Status write_record_of_rows(TensorType from, const std::byte* source, uint64_t row_stride, TensorType to, uint64_t rows, uint64_t columns,
+                            std::byte* out);
+
 // Views into the record. Bytes from disk are hostile: every length is checked before it is used.
 Result<std::vector<TensorView>> read_tensors(Bytes record);
 // All elements as `to`: the type they are stored in, or another of float16, bfloat16 and float32. `out` takes exactly byte_count() of that type.

@@ -107,24 +107,38 @@ class Activations {
     ActivationSlot slot{part_of(part), 0, pooling, to};
     const std::shared_ptr<Store> store = store_->hold();
     Status status;
+    Buffer buffer = std::move(buffer_);  // Another thread that comes meanwhile makes one of its own.
     {
       const nb::gil_scoped_release released;
+      const uint64_t record_bytes = record_bytes_of_rows(to, rows, dim);
+      if (!compress) buffer.make_room_for(layers.size() * record_bytes);
       std::vector<Key> made_keys;
-      std::vector<std::string> records;
+      std::vector<std::string> compressed;
+      std::vector<Item> items;
       made_keys.reserve(layers.size());
-      records.reserve(layers.size());
+      compressed.reserve(layers.size());
       for (size_t i = 0; i < layers.size() && status.ok(); ++i) {
         slot.layer = layers[i];
+        const std::byte* const first = at_address(address) + static_cast<uint64_t>(columns[i]) * dim * bytes_per_element(from);
+        std::byte* const out = buffer.memory.get() + i * record_bytes;
         Result<Key> key = keys.key(prompt_field, slot);
-        Result<std::string> record = record_of_rows(from, to, compress, at_address(address) + static_cast<uint64_t>(columns[i]) * dim * bytes_per_element(from), rows, dim, row_stride);
-        if (!key.ok()) status = key.error();
-        else if (!record.ok()) status = record.error();
-        else made_keys.push_back(std::move(*key)), records.push_back(std::move(*record));
+        if (!key.ok()) {
+          status = key.error();
+        } else if (!compress) {
+          status = write_record_of_rows(from, first, row_stride, to, rows, dim, out);
+          made_keys.push_back(std::move(*key));
+          items.push_back({&made_keys.back(), Bytes(out, record_bytes)});
+        } else if (Result<std::string> record = compressed_rows(from, to, first, rows, dim, row_stride); record.ok()) {
+          compressed.push_back(std::move(*record));
+          made_keys.push_back(std::move(*key));
+          items.push_back({&made_keys.back(), bytes_of(compressed.back())});
+        } else {
+          status = record.error();
+        }
       }
-      std::vector<Item> items;
-      for (size_t i = 0; i < made_keys.size(); ++i) items.push_back({&made_keys[i], bytes_of(records[i])});
       if (status.ok()) status = store->put_many(items);
     }
+    if (buffer.byte_count <= kMaxKeptBytes) buffer_ = std::move(buffer);
     return told(status);
   }
 
@@ -329,8 +343,7 @@ class Activations {
     return true;
   }
 
-  static Result<std::string> record_of_rows(TensorType from, TensorType to, bool compress, const std::byte* source, uint64_t rows, uint64_t dim,
-                                            uint64_t row_stride) {
+  static Result<std::string> compressed_rows(TensorType from, TensorType to, const std::byte* source, uint64_t rows, uint64_t dim, uint64_t row_stride) {
     TensorRecord record;
     std::byte* out = record.add(to, {rows, dim});
     const uint64_t in_bytes = dim * bytes_per_element(from), out_bytes = dim * bytes_per_element(to);
@@ -338,7 +351,7 @@ class Activations {
       TensorView view{from, {dim}, false, Bytes(source + row * row_stride, in_bytes)};
       LMEMO_TRY(copy_elements(view, to, out + row * out_bytes));
     }
-    return record.finish(compress);
+    return record.finish(true);
   }
 
   std::optional<std::string> told(const Status& status) {
@@ -385,6 +398,19 @@ class Activations {
     store_->deliver_notices();
     return value_or_raise(std::move(*models));
   }
+
+  // Memory for records, kept from one put to the next: what is new costs a page fault every 4 KB.
+  static constexpr uint64_t kMaxKeptBytes = 64 << 20;
+  struct Buffer {
+    std::unique_ptr<std::byte[]> memory;
+    uint64_t byte_count = 0;
+    void make_room_for(uint64_t wanted) {
+      if (wanted <= byte_count) return;
+      memory = std::make_unique_for_overwrite<std::byte[]>(wanted);
+      byte_count = wanted;
+    }
+  };
+  Buffer buffer_;  // Guarded by the GIL.
 
   nb::object object_;  // Keeps store_ alive.
   StoreObject* store_;

@@ -83,6 +83,26 @@ TEST_CASE("tensors come back with type, shape and bits; as another type as torch
     }
 }
 
+TEST_CASE("a record written in one go is the record made in two, from rows that lie apart or side by side") {
+  std::vector<float> floats(7 * 20);
+  for (size_t i = 0; i < floats.size(); ++i) floats[i] = static_cast<float>(i) * 0.37f - 11;
+  const auto* const source = reinterpret_cast<const std::byte*>(floats.data());
+  for (const TensorType to : {TensorType::float16, TensorType::bfloat16, TensorType::float32})
+    for (const uint64_t columns : {uint64_t{20}, uint64_t{5}, uint64_t{3}}) {
+      TensorRecord record;
+      std::byte* out = record.add(to, {7, columns});
+      for (size_t row = 0; row < 7; ++row) {
+        const TensorView view{TensorType::float32, {columns}, false, Bytes(source + row * 20 * sizeof(float), columns * sizeof(float))};
+        REQUIRE(copy_elements(view, to, out + row * columns * bytes_per_element(to)).ok());
+      }
+      std::string at_once(record_bytes_of_rows(to, 7, columns), '\xff');
+      REQUIRE(write_record_of_rows(TensorType::float32, source, 20 * sizeof(float), to, 7, columns, reinterpret_cast<std::byte*>(at_once.data())).ok());
+      CHECK(at_once == *record.finish(false));
+    }
+  std::byte nowhere[256];
+  CHECK_FALSE(write_record_of_rows(TensorType::float64, source, 8, TensorType::float16, 1, 1, nowhere).ok());
+}
+
 TEST_CASE("a record cut anywhere or with a flipped bit is refused or harmless") {
   std::string record = record_of(TensorType::bfloat16, some_floats(300), true);
   for (size_t cut = 0; cut < record.size(); ++cut) CHECK_FALSE(read_tensors(bytes_of(record).first(cut)).ok());

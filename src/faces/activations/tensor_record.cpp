@@ -2,6 +2,7 @@
 // head   := u8 type, u8 compression (0 none, 1 byte planes), u8 dimensions, 5 zeros, u64 stored_bytes, u64 × dimensions
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "base/little_endian.h"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr uint8_t kVersion = 1;
 constexpr uint64_t kMaxElements = uint64_t{1} << 40;
+constexpr uint64_t kHeadOfRows = 8 + 16 + 2 * 8;  // One tensor of two dimensions.
 
 struct TypeRow {
   TensorType type;
@@ -29,14 +31,21 @@ constexpr TypeRow kTypes[] = {
 
 bool is_half(TensorType type) { return type == TensorType::float16 || type == TensorType::bfloat16; }
 uint64_t padded(uint64_t byte_count) { return (byte_count + 7) & ~uint64_t{7}; }
+bool can_convert(TensorType from, TensorType to) {
+  const auto is_convertible = [](TensorType type) { return is_half(type) || type == TensorType::float32; };
+  return from == to || (is_convertible(from) && is_convertible(to));
+}
+Error cannot_convert(TensorType from, TensorType to) {
+  return {ErrorCode::invalid_argument, "cannot give " + std::string(name_of(from)) + " as " + std::string(name_of(to))};
+}
 Error damaged(const std::string& what) { return {ErrorCode::corruption, "tensor record: " + what}; }
 
-// Some floats as others, through float32.
-Status convert(TensorType from, Bytes in, TensorType to, std::byte* out) {
+// Some floats as others, through float32. Requires can_convert().
+void convert(TensorType from, Bytes in, TensorType to, std::byte* out) {
   const uint64_t count = in.size() / bytes_per_element(from);
   if (from == to) {
     if (!in.empty()) std::memcpy(out, in.data(), in.size());
-    return {};
+    return;
   }
   constexpr size_t kStep = 4096;
   std::array<float, kStep> wide;
@@ -58,7 +67,6 @@ Status convert(TensorType from, Bytes in, TensorType to, std::byte* out) {
     else if (to == TensorType::bfloat16)
       floats_to_bfloats({floats, step}, reinterpret_cast<uint16_t*>(target));
   }
-  return {};
 }
 
 }  // namespace
@@ -124,6 +132,32 @@ Result<std::string> TensorRecord::finish(bool compress) {
   return record;
 }
 
+uint64_t record_bytes_of_rows(TensorType to, uint64_t rows, uint64_t columns) {
+  return kHeadOfRows + padded(rows * columns * bytes_per_element(to));
+}
+
+Status write_record_of_rows(TensorType from, const std::byte* source, uint64_t row_stride, TensorType to, uint64_t rows, uint64_t columns,
+                            std::byte* out) {
+  if (!can_convert(from, to)) return cannot_convert(from, to);
+  const uint64_t in_bytes = columns * bytes_per_element(from), out_bytes = columns * bytes_per_element(to);
+  std::array<uint64_t, kHeadOfRows / 8> head{};
+  head[0] = kVersion | 1u << 8;
+  head[1] = static_cast<uint64_t>(to) | 2u << 16;
+  head[2] = rows * out_bytes;
+  head[3] = rows;
+  head[4] = columns;
+  static_assert(std::endian::native == std::endian::little);
+  std::memcpy(out, head.data(), kHeadOfRows);
+  std::byte* const elements = out + kHeadOfRows;
+  if (row_stride == in_bytes) {
+    convert(from, Bytes(source, rows * in_bytes), to, elements);
+  } else {
+    for (uint64_t row = 0; row < rows; ++row) convert(from, Bytes(source + row * row_stride, in_bytes), to, elements + row * out_bytes);
+  }
+  std::memset(elements + rows * out_bytes, 0, padded(rows * out_bytes) - rows * out_bytes);
+  return {};
+}
+
 Result<std::vector<TensorView>> read_tensors(Bytes record) {
   if (record.size() < 8) return damaged(std::to_string(record.size()) + " bytes are no head");
   if (static_cast<uint8_t>(record[0]) != kVersion)
@@ -167,9 +201,7 @@ Result<std::vector<TensorView>> read_tensors(Bytes record) {
 }
 
 Status copy_elements(const TensorView& tensor, TensorType to, std::byte* out, uint64_t row_bytes, uint64_t row_stride) {
-  const auto is_convertible = [](TensorType type) { return is_half(type) || type == TensorType::float32; };
-  if (to != tensor.type && !(is_convertible(to) && is_convertible(tensor.type)))
-    return Error{ErrorCode::invalid_argument, "cannot give " + std::string(name_of(tensor.type)) + " as " + std::string(name_of(to))};
+  if (!can_convert(tensor.type, to)) return cannot_convert(tensor.type, to);
   Bytes elements = tensor.stored;
   std::vector<uint16_t> planes;
   if (tensor.is_compressed) {
@@ -177,10 +209,13 @@ Status copy_elements(const TensorView& tensor, TensorType to, std::byte* out, ui
     LMEMO_TRY(decompress_halves(tensor.stored, planes));
     elements = std::as_bytes(std::span(planes));
   }
-  if (row_bytes == 0 || row_bytes == row_stride) return convert(tensor.type, elements, to, out);
+  if (row_bytes == 0 || row_bytes == row_stride) {
+    convert(tensor.type, elements, to, out);
+    return {};
+  }
   const uint64_t in_bytes = row_bytes / bytes_per_element(to) * bytes_per_element(tensor.type);
   for (; elements.size() >= in_bytes && in_bytes > 0; elements = elements.subspan(in_bytes), out += row_stride)
-    LMEMO_TRY(convert(tensor.type, elements.first(in_bytes), to, out));
+    convert(tensor.type, elements.first(in_bytes), to, out);
   return {};
 }
 
