@@ -21,14 +21,21 @@ class DoubleArrayTrie {
 
   // The value of the longest text with which [text, end) begins, or kNone.
   uint32_t longest_prefix(const char* text, const char* end) const {
+    size_t reach;
+    return longest_prefix(text, end, reach);
+  }
+  // `reach`: with how many bytes of [text, end) some text begins.
+  uint32_t longest_prefix(const char* text, const char* end, size_t& reach) const {
     uint32_t value = kNone;
     uint32_t node = 0;
-    for (; text != end; ++text) {
-      const uint32_t next = nodes_[node].base ^ static_cast<unsigned char>(*text);
+    const char* at = text;
+    for (; at != end; ++at) {
+      const uint32_t next = nodes_[node].base ^ static_cast<unsigned char>(*at);
       if (nodes_[next].parent != node) break;
       node = next;
       if (nodes_[node].value != kNone) value = nodes_[node].value;
     }
+    reach = static_cast<size_t>(at - text);
     return value;
   }
 

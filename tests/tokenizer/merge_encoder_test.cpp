@@ -107,4 +107,35 @@ TEST_CASE("a long run of one letter is no work for hours") {
   CHECK(bytes == 3'000'000);
 }
 
+TEST_CASE("runs of a letter that has tokens of many lengths give what merging gives") {
+  std::mt19937 random(11);
+  for (int round = 0; round < 6; ++round) {
+    // Every split of every length into two others, those of one length one after the other, as some files have it.
+    MadeUpBpe bpe(random, 2, 0);
+    std::map<size_t, uint32_t> id_of = {{1, 0}};
+    for (size_t length = 2; length <= 40; ++length) {
+      if (length > 4 && random() % 2 == 0) continue;
+      id_of[length] = static_cast<uint32_t>(bpe.texts.size());
+      bpe.texts.emplace_back(length, 'a');
+    }
+    std::vector<size_t> lengths;
+    for (const auto& [length, id] : id_of) lengths.push_back(length);
+    std::shuffle(lengths.begin() + 4, lengths.end(), random);
+    for (const size_t length : lengths)
+      for (const auto& [left, left_id] : id_of)
+        if (left < length && id_of.contains(length - left))
+          bpe.merges.push_back({left_id, id_of[length - left], id_of[length], static_cast<uint32_t>(bpe.merges.size())});
+    const std::optional<MergeEncoder> encoder = bpe.encoder(2);
+    REQUIRE(encoder);
+    for (const size_t run : {size_t{5}, size_t{41}, size_t{100 + random() % 200}}) {
+      std::string text;
+      while (text.size() < 300) text += std::string(run, 'a') + "b";
+      IdBuffer ids;
+      encoder->encode(text, ids);
+      const auto made = ids.from(0);
+      CHECK(std::vector<uint32_t>(made.begin(), made.end()) == bpe.merged(text));
+    }
+  }
+}
+
 }  // namespace lmemo::tokenizer

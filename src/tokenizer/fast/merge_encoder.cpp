@@ -36,29 +36,55 @@ class OpenPlaces {
 
 }  // namespace
 
-// Which token follows another one, for a long text that says the same again and again: without it, a row of dashes
-// would try all lengths of them at every step.
+// What was found before in a long text that says the same again and again: without it, a row of dashes would try all
+// lengths of them at every step.
 class MergeEncoder::Memo {
  public:
-  explicit Memo(size_t byte_count) : is_used_(byte_count >= kMinBytes) {
-    if (is_used_) entries_.resize(kEntries);
+  Memo(const MergeEncoder& encoder, std::string_view text)
+      : encoder_(encoder), end_(text.data() + text.size()), is_used_(text.size() >= kMinBytes) {
+    if (is_used_) entries_.resize(std::bit_ceil(std::min(text.size(), kMaxEntries)));
   }
 
   // The longest token that `token` begins with, itself included, whose border to `last` holds; or kNone.
-  uint32_t first_holding(const MergeEncoder& encoder, uint32_t last, uint32_t token, const MergeTable::Border& border) {
-    if (!is_used_) return encoder.first_holding(last, token, border);
-    Entry& entry = entries_[(last * 31 + token) % kEntries];
-    if (entry.last != last || entry.token != token) entry = {last, token, encoder.first_holding(last, token, border)};
+  uint32_t first_holding(uint32_t last, uint32_t token, const MergeTable::Border& border) {
+    if (!is_used_) return encoder_.first_holding(last, token, border);
+    Entry& entry = entries_[(last * 0x9E3779B1u ^ token * 0x85EBCA77u) >> 7 & (entries_.size() - 1)];
+    if (entry.last != last || entry.token != token) entry = {last, token, encoder_.first_holding(last, token, border)};
     return entry.found;
   }
 
+  // The longest token at this place. Inside a run of one byte it is the same as long as the run goes on far enough.
+  uint32_t longest_at(const char* at) {
+    if (!is_used_) return encoder_.trie_.longest_prefix(at, end_);
+    if (at < run_begin_ || at >= run_end_) {
+      run_begin_ = run_end_ = at;
+      while (run_end_ < end_ && *run_end_ == *at) ++run_end_;
+      run_reach_ = ~size_t{0};
+    }
+    const auto left = static_cast<size_t>(run_end_ - at);
+    if (left >= run_reach_) return run_token_;
+    size_t reach;
+    const uint32_t token = encoder_.trie_.longest_prefix(at, end_, reach);
+    if (reach < left) {
+      run_reach_ = reach + 1;
+      run_token_ = token;
+    }
+    return token;
+  }
+
  private:
-  static constexpr size_t kMinBytes = 256, kEntries = 1024;
+  static constexpr size_t kMinBytes = 256, kMaxEntries = 32768;
   struct Entry {
     uint32_t last = kNone, token = kNone, found = kNone;
   };
+  const MergeEncoder& encoder_;
+  const char* const end_;
   const bool is_used_;
   std::vector<Entry> entries_;
+  const char* run_begin_ = nullptr;  // Of equal bytes, looked at last.
+  const char* run_end_ = nullptr;
+  size_t run_reach_ = 0;  // With so many bytes of the run ahead, the longest token is run_token_.
+  uint32_t run_token_ = kNone;
 };
 
 std::optional<MergeEncoder> MergeEncoder::make(std::span<const Token> tokens, std::span<const uint32_t> atoms,
@@ -246,14 +272,14 @@ void MergeEncoder::encode_by_borders(std::string_view text, IdBuffer& out) const
   uint32_t* ids = out.room_for(text.size());
   uint32_t* const first_id = ids;
   OpenPlaces places(text.size());
-  Memo memo(text.size());
+  Memo memo(*this, text);
 
   if (text.empty()) return;
   const char* at = begin;
-  uint32_t token = trie_.longest_prefix(at, end);
+  uint32_t token = memo.longest_at(at);
   for (;;) {
     const uint32_t last = ids == first_id ? kNone : ids[-1];
-    if (token != kNone && last != kNone) token = memo.first_holding(*this, last, token, merges_.border(at[-1], *at));
+    if (token != kNone && last != kNone) token = memo.first_holding(last, token, merges_.border(at[-1], *at));
     if (token == kNone) {
       // Nothing can follow here: one step back, to try what is shorter.
       assert(last != kNone);
@@ -272,7 +298,7 @@ void MergeEncoder::encode_by_borders(std::string_view text, IdBuffer& out) const
     *ids++ = token;
     at += byte_count;
     if (at == end) break;
-    token = trie_.longest_prefix(at, end);
+    token = memo.longest_at(at);
   }
   out.advance_to(ids);
 }
