@@ -35,7 +35,8 @@ void bench_packing() {
     double seconds = 0, tokens = 0, room = 0;
     for (size_t first = 0; first < lengths.size();) {
       size_t last = first;
-      for (uint64_t sum = 0; last < lengths.size() && sum < uint64_t{8000} * row_tokens; ++last) sum += lengths[last];
+      for (uint64_t sum = 0; last < lengths.size() && sum < uint64_t{8000} * row_tokens; ++last)
+        sum += lengths[last];
       const auto part = std::span(lengths).subspan(first, last - first);
       const double start = cpu_seconds();
       const PackedRows packed = pack(PackStrategy::best_fit, part, row_tokens);
@@ -44,7 +45,8 @@ void bench_packing() {
       room += static_cast<double>(packed.row_count()) * row_tokens;
       first = last;
     }
-    std::printf("pack best_fit %5u   %6.1f million documents/s   %.3f %% filled\n", row_tokens, static_cast<double>(lengths.size()) / seconds * 1e-6, 100 * tokens / room);
+    std::printf("pack best_fit %5u   %6.1f million documents/s   %.3f %% filled\n", row_tokens,
+                static_cast<double>(lengths.size()) / seconds * 1e-6, 100 * tokens / room);
   }
 }
 
@@ -61,7 +63,10 @@ std::vector<uint32_t> ids_of(const char* file) {
       const size_t from = ids.size() - 1 - random() % 10000;
       for (size_t at = from, end = from + random() % 12; at < end; ++at) ids.push_back(ids[at]);
     } else {
-      ids.push_back(random() % 400 == 0 ? 50256 : static_cast<uint32_t>(std::exp(std::uniform_real_distribution<double>(0, 10.8)(random))) % 50256);
+      ids.push_back(random() % 400 == 0 ? 50256
+                                        : static_cast<uint32_t>(std::exp(
+                                              std::uniform_real_distribution<double>(0, 10.8)(random))) %
+                                              50256);
     }
   }
   return ids;
@@ -72,11 +77,17 @@ void bench_coding(const char* file) {
   std::vector<uint64_t> offsets = {0};
   for (size_t at = 0; at < ids.size(); ++at)
     if (ids[at] == 50256 || at + 1 == ids.size()) offsets.push_back(at + 1);
-  const Path directory = std::filesystem::temp_directory_path() / ("lmemo-chunks-bench-" + std::to_string(::time(nullptr)));
+  const Path directory =
+      std::filesystem::temp_directory_path() / ("lmemo-chunks-bench-" + std::to_string(::time(nullptr)));
   std::filesystem::create_directories(directory);
   ChunkParameters parameters;
   parameters.vocab_size = 50257;
-  for (const auto& [compression, level] : {std::pair("none", "default"), {"lz4", "fast"}, {"lz4", "default"}, {"zstd", "fast"}, {"zstd", "default"}, {"zstd", "max"}}) {
+  for (const auto& [compression, level] : {std::pair("none", "default"),
+                                           {"lz4", "fast"},
+                                           {"lz4", "default"},
+                                           {"zstd", "fast"},
+                                           {"zstd", "default"},
+                                           {"zstd", "max"}}) {
     parameters.compression = compression;
     parameters.level = level;
     double write_seconds = 0, read_seconds = 0, bytes = 0, tokens = 0;
@@ -84,7 +95,8 @@ void bench_coding(const char* file) {
     for (size_t first = 0; first + 1 < offsets.size();) {
       size_t last = first + 1;
       while (last + 1 < offsets.size() && offsets[last] - offsets[first] < 8000 * 512) ++last;
-      std::vector<uint64_t> part(offsets.begin() + static_cast<ptrdiff_t>(first), offsets.begin() + static_cast<ptrdiff_t>(last) + 1);
+      std::vector<uint64_t> part(offsets.begin() + static_cast<ptrdiff_t>(first),
+                                 offsets.begin() + static_cast<ptrdiff_t>(last) + 1);
       ChunkContent content;
       content.tokens = std::span(ids).subspan(part.front(), part.back() - part.front());
       for (uint64_t& offset : part) offset -= offsets[first];
@@ -105,8 +117,9 @@ void bench_coding(const char* file) {
       read_seconds += (cpu_seconds() - start) / 3;
       first = last;
     }
-    std::printf("%-5s %-8s %.3f bytes/token   pack, compress, hash, write %6.1f   decode %7.1f million tokens/s\n", compression, level, bytes / tokens,
-                tokens / write_seconds * 1e-6, tokens / read_seconds * 1e-6);
+    std::printf(
+        "%-5s %-8s %.3f bytes/token   pack, compress, hash, write %6.1f   decode %7.1f million tokens/s\n",
+        compression, level, bytes / tokens, tokens / write_seconds * 1e-6, tokens / read_seconds * 1e-6);
   }
   std::filesystem::remove_all(directory);
 }

@@ -36,11 +36,11 @@ struct ChunkPiece {
 
 // The rows of one block, decoded. Reused from block to block it takes no new memory.
 struct ChunkRows {
-  uint64_t first_row = 0;             // In the chunk, or in the set if a set filled this.
-  std::vector<uint32_t> tokens;       // Of all rows, one after the other, without padding.
-  std::vector<ChunkPiece> pieces;     // Of all rows, in the order of the tokens.
-  std::vector<uint32_t> row_tokens;   // Row i has tokens [row_tokens[i], row_tokens[i + 1]) …
-  std::vector<uint32_t> row_pieces;   // … and pieces [row_pieces[i], row_pieces[i + 1]).
+  uint64_t first_row = 0;            // In the chunk, or in the set if a set filled this.
+  std::vector<uint32_t> tokens;      // Of all rows, one after the other, without padding.
+  std::vector<ChunkPiece> pieces;    // Of all rows, in the order of the tokens.
+  std::vector<uint32_t> row_tokens;  // Row i has tokens [row_tokens[i], row_tokens[i + 1]) …
+  std::vector<uint32_t> row_pieces;  // … and pieces [row_pieces[i], row_pieces[i + 1]).
 
   size_t row_count() const { return row_tokens.empty() ? 0 : row_tokens.size() - 1; }
   std::span<const uint32_t> tokens_of(size_t row) const {
@@ -60,11 +60,11 @@ struct ChunkParameters {
   std::string text_field = "text";
   std::optional<uint32_t> bos;  // Put before each document, behind it.
   std::optional<uint32_t> eos;
-  uint32_t min_tokens = 0;      // Shorter documents are left out, and counted.
+  uint32_t min_tokens = 0;  // Shorter documents are left out, and counted.
   bool deduplicates = false;
-  Digest tokenizer;             // Tokenizer::identity().
-  std::string tokenizer_name;   // For people. Not part of the identity.
-  uint32_t vocab_size = 0;      // Every id is below.
+  Digest tokenizer;            // Tokenizer::identity().
+  std::string tokenizer_name;  // For people. Not part of the identity.
+  uint32_t vocab_size = 0;     // Every id is below.
   bool operator==(const ChunkParameters&) const = default;
 };
 
@@ -76,7 +76,7 @@ struct ChunkCounts {
   uint64_t documents = 0;  // In the rows.
   uint64_t pieces = 0;
   // Left out:
-  uint64_t broken = 0;         // Not JSON.
+  uint64_t broken = 0;  // Not JSON.
   uint64_t invalid_utf8 = 0;
   uint64_t missing_field = 0;
   uint64_t empty = 0;
@@ -111,8 +111,8 @@ class ChunkFile {
 };
 
 struct ChunkSetOptions {
-  bool allow_gaps = false;                   // Else a set with missing or damaged chunks does not open.
-  std::optional<Digest> tokenizer = {};      // Refuse a set of another tokenizer.
+  bool allow_gaps = false;               // Else a set with missing or damaged chunks does not open.
+  std::optional<Digest> tokenizer = {};  // Refuse a set of another tokenizer.
 };
 
 struct ChunkSummary {
@@ -125,7 +125,7 @@ struct ChunkSummary {
   uint64_t documents = 0;
   uint64_t bytes = 0;
   uint32_t blocks = 0;
-  Digest sha256;           // ChunkFile::content_sha256().
+  Digest sha256;  // ChunkFile::content_sha256().
 };
 
 // All rows of a directory of chunks. What chunks were there when it was opened counts; it does not change afterwards.
@@ -143,7 +143,8 @@ class ChunkSet {
   virtual uint64_t block_count() const = 0;
   virtual uint64_t planned_chunks() const = 0;
   virtual std::span<const ChunkSummary> chunks() const = 0;  // Those that are there, by number.
-  virtual std::span<const uint64_t> gaps() const = 0;        // Numbers of those that are not, or that cannot be read.
+  virtual std::span<const uint64_t> gaps()
+      const = 0;  // Numbers of those that are not, or that cannot be read.
   bool is_complete() const { return gaps().empty(); }
   // Of the parameters and of the content of every chunk that is there. A set that grew has another one.
   virtual Digest identity() const = 0;

@@ -85,7 +85,8 @@ std::vector<Piece> pieces_by_length(std::span<const uint32_t> lengths, uint32_t 
   std::vector<Piece> sorted(total);
   for (uint32_t document = 0; document < lengths.size(); ++document) {
     uint32_t offset = 0;
-    for (; lengths[document] - offset > row_tokens; offset += row_tokens) sorted[starts[0]++] = {document, offset, row_tokens};
+    for (; lengths[document] - offset > row_tokens; offset += row_tokens)
+      sorted[starts[0]++] = {document, offset, row_tokens};
     const uint32_t rest = lengths[document] - offset;
     if (rest > 0) sorted[starts[row_tokens - rest]++] = {document, offset, rest};
   }

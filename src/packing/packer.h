@@ -20,7 +20,11 @@
 
 namespace lmemo {
 
-enum class PackStrategy : uint8_t { best_fit = 0, greedy = 1, concat = 2 };  // The numbers are written to disk.
+enum class PackStrategy : uint8_t {
+  best_fit = 0,
+  greedy = 1,
+  concat = 2
+};  // The numbers are written to disk.
 
 std::string_view name_of(PackStrategy strategy);
 std::optional<PackStrategy> pack_strategy_named(std::string_view name);

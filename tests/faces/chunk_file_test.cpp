@@ -57,7 +57,8 @@ std::string bytes_in(const Path& path) {
 }
 
 void write_bytes(const Path& path, std::string_view bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  std::ofstream(path, std::ios::binary | std::ios::trunc)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 // The documents as the file has them; fails the test if a token is missing or there twice.
@@ -197,7 +198,8 @@ TEST_CASE("ranks survive, and hostile tables do not") {
   REQUIRE(back.ok());
   CHECK(std::equal(back->ids().begin(), back->ids().end(), ranks.ids().begin(), ranks.ids().end()));
   for (uint32_t rank = 0; rank < ranks.size(); ++rank) CHECK(ranks.ranks()[ranks.ids()[rank]] == rank);
-  for (size_t cut = 0; cut < bytes.size(); ++cut) CHECK(!TokenRanks::decode(bytes_of(bytes.substr(0, cut))).ok());
+  for (size_t cut = 0; cut < bytes.size(); ++cut)
+    CHECK(!TokenRanks::decode(bytes_of(bytes.substr(0, cut))).ok());
   CHECK(bytes_for(1) == 1);
   CHECK(bytes_for(256) == 1);
   CHECK(bytes_for(257) == 2);

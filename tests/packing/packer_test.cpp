@@ -80,7 +80,8 @@ TEST_CASE("best_fit is best-fit decreasing, and cuts no document that fits") {
     const std::vector<uint32_t> lengths = random_lengths(random, random() % 300, 2 * row_tokens);
     const PackedRows packed = pack(PackStrategy::best_fit, lengths, row_tokens);
     std::vector<uint32_t> spaces, pieces;
-    for (size_t row = 0; row < packed.row_count(); ++row) spaces.push_back(row_tokens - filled(packed.row(row)));
+    for (size_t row = 0; row < packed.row_count(); ++row)
+      spaces.push_back(row_tokens - filled(packed.row(row)));
     std::sort(spaces.begin(), spaces.end());
     for (const uint32_t length : lengths) {
       for (uint32_t rest = length; rest > 0; rest -= std::min(rest, row_tokens))

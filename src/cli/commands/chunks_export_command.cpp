@@ -24,7 +24,8 @@ int run_export(CommandContext& context) {
     json.end_object();
     context.console.out(json);
   } else {
-    context.console.out("wrote " + format_count((*set)->row_count()) + " rows, " + format_count((*set)->token_count()) + " tokens to " + output.string() + "\n");
+    context.console.out("wrote " + format_count((*set)->row_count()) + " rows, " +
+                        format_count((*set)->token_count()) + " tokens to " + output.string() + "\n");
   }
   return kExitFine;
 }
@@ -35,12 +36,31 @@ CommandSpec chunks_export_command() {
   CommandSpec command;
   command.name = "export";
   command.summary = "write the rows of a set in another program's format";
-  command.details = "Each row is one sequence, without padding. megatron: rows.bin and rows.idx; arrow: for datasets.load_from_disk; npy: flat arrays.";
-  command.positionals = {{.name = "DIR", .help = "the directory of the chunks", .type = ValueType::directory}};
-  command.options = {{.name = "to", .type = ValueType::choice, .value_name = "FORMAT", .help = "which format", .choices = {"megatron", "arrow", "npy"}, .is_required = true},
-                     {.name = "output", .short_name = 'o', .type = ValueType::directory, .value_name = "OUT", .help = "a new directory", .is_required = true},
-                     {.name = "progress", .type = ValueType::choice, .value_name = "HOW", .help = "how to show progress", .default_text = "auto", .choices = {"auto", "json"}}};
-  command.examples = {{"lmemo chunks export corpus.chunks --to megatron --output out", "IndexedDataset(\"out/rows\") opens it."}};
+  command.details =
+      "Each row is one sequence, without padding. megatron: rows.bin and rows.idx; arrow: for "
+      "datasets.load_from_disk; npy: flat arrays.";
+  command.positionals = {
+      {.name = "DIR", .help = "the directory of the chunks", .type = ValueType::directory}};
+  command.options = {{.name = "to",
+                      .type = ValueType::choice,
+                      .value_name = "FORMAT",
+                      .help = "which format",
+                      .choices = {"megatron", "arrow", "npy"},
+                      .is_required = true},
+                     {.name = "output",
+                      .short_name = 'o',
+                      .type = ValueType::directory,
+                      .value_name = "OUT",
+                      .help = "a new directory",
+                      .is_required = true},
+                     {.name = "progress",
+                      .type = ValueType::choice,
+                      .value_name = "HOW",
+                      .help = "how to show progress",
+                      .default_text = "auto",
+                      .choices = {"auto", "json"}}};
+  command.examples = {{"lmemo chunks export corpus.chunks --to megatron --output out",
+                       "IndexedDataset(\"out/rows\") opens it."}};
   command.run = run_export;
   return command;
 }

@@ -20,11 +20,15 @@ std::string chunk_map(const chunks::SetStatus& status, size_t columns) {
   for (size_t cell = 0; cell < cells; ++cell) {
     const size_t first = cell * count / cells, last = std::max(first + 1, (cell + 1) * count / cells);
     const auto has = [&](ChunkState state) {
-      return std::find(status.states.begin() + static_cast<ptrdiff_t>(first), status.states.begin() + static_cast<ptrdiff_t>(last), state) !=
-             status.states.begin() + static_cast<ptrdiff_t>(last);
+      return std::find(status.states.begin() + static_cast<ptrdiff_t>(first),
+                       status.states.begin() + static_cast<ptrdiff_t>(last),
+                       state) != status.states.begin() + static_cast<ptrdiff_t>(last);
     };
     if (cell > 0 && cell % columns == 0) map += "\n  ";
-    map += has(ChunkState::damaged) ? "x" : has(ChunkState::stale) ? "~" : has(ChunkState::missing) ? "·" : "█";
+    map += has(ChunkState::damaged)   ? "x"
+           : has(ChunkState::stale)   ? "~"
+           : has(ChunkState::missing) ? "·"
+                                      : "█";
   }
   return map;
 }
@@ -45,7 +49,8 @@ int exit_code_of(const chunks::SetStatus& status) {
   return status.is_complete() ? kExitFine : kExitGaps;
 }
 
-void status_json(CommandContext& context, const Path& directory, const chunks::Plan& plan, const chunks::SetStatus& status) {
+void status_json(CommandContext& context, const Path& directory, const chunks::Plan& plan,
+                 const chunks::SetStatus& status) {
   const ChunkCounts counts = status.counts();
   const double room = static_cast<double>(counts.rows) * plan.parameters.sequence_length;
   JsonWriter json = begin_json(context);
@@ -75,7 +80,8 @@ void status_json(CommandContext& context, const Path& directory, const chunks::P
   for (const std::string& gone : status.sources.gone) json.value(gone);
   json.end_array();
   json.begin_array("problems");
-  for (const auto& damaged : status.damaged) json.value("chunk " + std::to_string(damaged.number) + ": " + damaged.what);
+  for (const auto& damaged : status.damaged)
+    json.value("chunk " + std::to_string(damaged.number) + ": " + damaged.what);
   for (const std::string& problem : status.coverage_problems) json.value(problem);
   json.end_array();
   json.member("checked", status.checked);
@@ -84,33 +90,58 @@ void status_json(CommandContext& context, const Path& directory, const chunks::P
   context.console.out(json);
 }
 
-void status_words(CommandContext& context, const Path& directory, const chunks::Plan& plan, const chunks::SetStatus& status) {
+void status_words(CommandContext& context, const Path& directory, const chunks::Plan& plan,
+                  const chunks::SetStatus& status) {
   Console& console = context.console;
   const ChunkCounts counts = status.counts();
   const double room = static_cast<double>(counts.rows) * plan.parameters.sequence_length;
   const size_t sound = status.with(ChunkState::sound).size();
   console.out(console.styled(Style::bold, printable(directory.string())) + "  " +
-              (status.is_complete() ? console.styled(Style::green, "complete") : console.styled(Style::yellow, "not complete")) + "\n");
+              (status.is_complete() ? console.styled(Style::green, "complete")
+                                    : console.styled(Style::yellow, "not complete")) +
+              "\n");
   TextTable table({Align::left, Align::left});
   table.add({"chunks", format_count(sound) + " of " + format_count(plan.entries.size())});
   for (const ChunkState state : {ChunkState::missing, ChunkState::damaged, ChunkState::stale})
-    if (const auto numbers = status.with(state); !numbers.empty()) table.add({std::string(name_of(state)), ranges_in_words(numbers)});
+    if (const auto numbers = status.with(state); !numbers.empty())
+      table.add({std::string(name_of(state)), ranges_in_words(numbers)});
   if (!status.leased.empty()) {
     std::string words = ranges_in_words(status.leased);
     const double rate = recent_rate(status);
-    if (rate > 0) words += "; " + format_fixed(rate, 2) + " chunks/s, " + format_seconds(static_cast<double>(plan.entries.size() - sound) / rate) + " left";
+    if (rate > 0)
+      words += "; " + format_fixed(rate, 2) + " chunks/s, " +
+               format_seconds(static_cast<double>(plan.entries.size() - sound) / rate) + " left";
     table.add({"being built", words});
   }
-  table.add({"rows", format_count(counts.rows) + " of " + format_count(plan.parameters.sequence_length) + " tokens"});
-  table.add({"tokens", format_count(counts.tokens) + (counts.tokens == counts.tokens_in ? ", all that came in" : "; " + format_count(counts.tokens_in) + " CAME IN")});
-  table.add({"filled", format_fixed(room > 0 ? 100 * static_cast<double>(counts.tokens) / room : 0, 2) + " %"});
-  table.add({"documents", format_count(counts.documents) + ", " + format_count(counts.left_out()) + " left out"});
-  table.add({"size", format_byte_count(status.bytes()) + (counts.tokens > 0 ? ", " + format_fixed(static_cast<double>(status.bytes()) / static_cast<double>(counts.tokens), 3) + " bytes per token" : "")});
-  table.add({"made with", plan.parameters.tokenizer_name + " (" + plan.parameters.tokenizer.hex().substr(0, 12) + "), " + plan.parameters.strategy + ", " + plan.parameters.compression + " " + plan.parameters.level});
+  table.add({"rows",
+             format_count(counts.rows) + " of " + format_count(plan.parameters.sequence_length) + " tokens"});
+  table.add(
+      {"tokens", format_count(counts.tokens) + (counts.tokens == counts.tokens_in
+                                                    ? ", all that came in"
+                                                    : "; " + format_count(counts.tokens_in) + " CAME IN")});
+  table.add(
+      {"filled", format_fixed(room > 0 ? 100 * static_cast<double>(counts.tokens) / room : 0, 2) + " %"});
+  table.add(
+      {"documents", format_count(counts.documents) + ", " + format_count(counts.left_out()) + " left out"});
+  table.add({"size", format_byte_count(status.bytes()) +
+                         (counts.tokens > 0 ? ", " +
+                                                  format_fixed(static_cast<double>(status.bytes()) /
+                                                                   static_cast<double>(counts.tokens),
+                                                               3) +
+                                                  " bytes per token"
+                                            : "")});
+  table.add({"made with", plan.parameters.tokenizer_name + " (" +
+                              plan.parameters.tokenizer.hex().substr(0, 12) + "), " +
+                              plan.parameters.strategy + ", " + plan.parameters.compression + " " +
+                              plan.parameters.level});
   console.out(table.text(2));
-  if (!plan.entries.empty()) console.out("\n  " + chunk_map(status, 64) + "\n  █ sound  · missing  x damaged  ~ stale\n");
-  for (const auto& damaged : status.damaged) console.out(console.styled(Style::red, "damaged") + "  chunk " + std::to_string(damaged.number) + ": " + printable(damaged.what) + "\n");
-  for (const std::string& problem : status.coverage_problems) console.out(console.styled(Style::red, "problem") + "  " + printable(problem) + "\n");
+  if (!plan.entries.empty())
+    console.out("\n  " + chunk_map(status, 64) + "\n  █ sound  · missing  x damaged  ~ stale\n");
+  for (const auto& damaged : status.damaged)
+    console.out(console.styled(Style::red, "damaged") + "  chunk " + std::to_string(damaged.number) + ": " +
+                printable(damaged.what) + "\n");
+  for (const std::string& problem : status.coverage_problems)
+    console.out(console.styled(Style::red, "problem") + "  " + printable(problem) + "\n");
   for (const std::string& gone : status.sources.gone) console.warn("source is gone: " + gone);
   if (!status.damaged.empty() || !status.with(ChunkState::stale).empty())
     console.note("`lmemo chunks repair " + directory.string() + "` builds damaged and stale chunks again");
@@ -156,7 +187,8 @@ int run_verify(CommandContext& context) {
       return misuse(context, "--sample: found \"" + *sample + "\"; expected a percentage such as 5%");
     options.sample = std::min(1.0, is_percentage ? number / 100 : number);
   }
-  options.workers = static_cast<unsigned>(std::clamp<uint64_t>(context.arguments.count("workers").value_or(1), 1, 1024));
+  options.workers =
+      static_cast<unsigned>(std::clamp<uint64_t>(context.arguments.count("workers").value_or(1), 1, 1024));
   return look(context, options);
 }
 
@@ -186,12 +218,19 @@ int run_clean(CommandContext& context) {
   if (context.arguments.has("dry-run")) return kExitFine;
   if (const auto code = ask_to_go_ahead(context, "Remove them?")) return *code;
   for (const auto& leftover : *leftovers)
-    if (const auto removed = chunks::remove_leftover(leftover); !removed.ok()) return fail(context, removed.error());
+    if (const auto removed = chunks::remove_leftover(leftover); !removed.ok())
+      return fail(context, removed.error());
   return kExitFine;
 }
 
-const PositionalSpec kDirectory = {.name = "DIR", .help = "the directory of the chunks", .type = ValueType::directory};
-const OptionSpec kProgress = {.name = "progress", .type = ValueType::choice, .value_name = "HOW", .help = "how to show progress", .default_text = "auto", .choices = {"auto", "json"}};
+const PositionalSpec kDirectory = {
+    .name = "DIR", .help = "the directory of the chunks", .type = ValueType::directory};
+const OptionSpec kProgress = {.name = "progress",
+                              .type = ValueType::choice,
+                              .value_name = "HOW",
+                              .help = "how to show progress",
+                              .default_text = "auto",
+                              .choices = {"auto", "json"}};
 
 }  // namespace
 
@@ -199,7 +238,9 @@ std::vector<CommandSpec> chunks_look_commands() {
   CommandSpec show;
   show.name = "show";
   show.summary = "tell what a set has, lacks and has wrong";
-  show.details = "Files that changed since they were built are read in full. With --quiet: the numbers of chunks that are missing, damaged or stale.";
+  show.details =
+      "Files that changed since they were built are read in full. With --quiet: the numbers of chunks that "
+      "are missing, damaged or stale.";
   show.positionals = {kDirectory};
   show.options = {kProgress};
   show.examples = {{"lmemo chunks show corpus.chunks", "A map of the chunks, sizes, what to do."}};
@@ -209,8 +250,15 @@ std::vector<CommandSpec> chunks_look_commands() {
   verify.name = "verify";
   verify.summary = "check every byte of a set, and the plan against its sources";
   verify.positionals = {kDirectory};
-  verify.options = {{.name = "sample", .type = ValueType::text, .value_name = "5%", .help = "read only so many of the chunks, spread evenly"},
-                    {.name = "workers", .type = ValueType::count, .value_name = "N", .help = "threads", .default_text = "1"},
+  verify.options = {{.name = "sample",
+                     .type = ValueType::text,
+                     .value_name = "5%",
+                     .help = "read only so many of the chunks, spread evenly"},
+                    {.name = "workers",
+                     .type = ValueType::count,
+                     .value_name = "N",
+                     .help = "threads",
+                     .default_text = "1"},
                     kProgress};
   verify.examples = {{"lmemo chunks verify corpus.chunks && train", "Before a long run."}};
   verify.exit_meanings = {{kExitGaps, "chunks are missing or stale"}, {kExitDamage, "damage found"}};
@@ -233,7 +281,8 @@ std::vector<CommandSpec> chunks_commands() {
   for (auto& commands : {chunks_build_commands(), chunks_look_commands()})
     group.subcommands.insert(group.subcommands.end(), commands.begin(), commands.end());
   group.subcommands.push_back(chunks_export_command());
-  group.examples = {{"lmemo chunks build corpus.jsonl --tokenizer gpt2 --output corpus.chunks", "JSON lines to rows."}};
+  group.examples = {
+      {"lmemo chunks build corpus.jsonl --tokenizer gpt2 --output corpus.chunks", "JSON lines to rows."}};
   return {group};
 }
 

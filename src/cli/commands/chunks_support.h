@@ -53,15 +53,17 @@ struct PlannedChunks {
   uint64_t new_chunks = 0;
   bool is_new = false;
 };
-Result<PlannedChunks> make_or_extend_plan(CommandContext& context, const Path& directory, std::optional<chunks::Plan> plan,
-                                          const WantedChunks* wanted, const std::vector<std::string>& inputs, bool is_dry_run);
+Result<PlannedChunks> make_or_extend_plan(CommandContext& context, const Path& directory,
+                                          std::optional<chunks::Plan> plan, const WantedChunks* wanted,
+                                          const std::vector<std::string>& inputs, bool is_dry_run);
 
 // Which chunks --start-chunk, --end-chunk and --shard leave.
 Result<std::vector<uint64_t>> asked_chunks(const CommandContext& context, uint64_t chunk_count);
 
 // Builds, writes metadata.json, tells the outcome; the exit code.
-int build_and_tell(CommandContext& context, const Path& directory, const chunks::Plan& plan, const Tokenizer& tokenizer,
-                   const std::vector<uint64_t>& numbers, const chunks::ScanReport* scan);
+int build_and_tell(CommandContext& context, const Path& directory, const chunks::Plan& plan,
+                   const Tokenizer& tokenizer, const std::vector<uint64_t>& numbers,
+                   const chunks::ScanReport* scan);
 
 void add_numbers(JsonWriter& json, std::string_view name, const std::vector<uint64_t>& numbers);
 std::string ranges_in_words(const std::vector<uint64_t>& numbers);  // "3, 5–9"

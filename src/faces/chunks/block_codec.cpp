@@ -17,7 +17,8 @@ template <typename Get>
 void write_planes(std::byte*& to, size_t count, const Get& get) {
   for (size_t index = 0; index < count; ++index) {
     const uint32_t number = get(index);
-    for (size_t plane = 0; plane < 4; ++plane) to[plane * count + index] = static_cast<std::byte>(number >> (8 * plane));
+    for (size_t plane = 0; plane < 4; ++plane)
+      to[plane * count + index] = static_cast<std::byte>(number >> (8 * plane));
   }
   to += 4 * count;
 }
@@ -72,7 +73,8 @@ Result<Compression> append_section(const BlockCoding& coding, Bytes plain, std::
 }
 
 // The bytes of a section; those of one stored as it is are not copied.
-Result<Bytes> plain_section(Compression compression, Bytes stored, size_t plain_bytes, std::vector<std::byte>& buffer) {
+Result<Bytes> plain_section(Compression compression, Bytes stored, size_t plain_bytes,
+                            std::vector<std::byte>& buffer) {
   if (compression == Compression::none) {
     if (stored.size() != plain_bytes) return damaged("a section of another length than it should have");
     return stored;
@@ -107,7 +109,8 @@ uint32_t read_plain(Bytes bytes, std::span<uint32_t> tokens) {
   for (; end - to >= static_cast<ptrdiff_t>(kStep); to += kStep, from += kStep * sizeof(Number)) {
     Number step[kStep];
     std::memcpy(step, from, sizeof step);
-    for (size_t index = 0; index < kStep; ++index) largest[index] = step[index] > largest[index] ? step[index] : largest[index];
+    for (size_t index = 0; index < kStep; ++index)
+      largest[index] = step[index] > largest[index] ? step[index] : largest[index];
     for (size_t index = 0; index < kStep; ++index) to[index] = step[index];
   }
   for (; to != end; ++to, from += sizeof(Number)) {
@@ -118,7 +121,8 @@ uint32_t read_plain(Bytes bytes, std::span<uint32_t> tokens) {
   return *std::max_element(largest, largest + kStep);
 }
 
-uint32_t read_wide(Bytes bytes, unsigned width, std::span<const uint32_t> ids, bool has_ranks, std::span<uint32_t> tokens) {
+uint32_t read_wide(Bytes bytes, unsigned width, std::span<const uint32_t> ids, bool has_ranks,
+                   std::span<uint32_t> tokens) {
   uint32_t largest = 0;
   const std::byte* from = bytes.data();
   for (uint32_t& token : tokens) {
@@ -146,7 +150,8 @@ Status read_tokens(Bytes bytes, unsigned width, const BlockFrame& frame, std::sp
   } else {
     largest = read_wide(bytes, width, frame.ids, frame.has_ranks, tokens);
   }
-  if (!tokens.empty() && largest >= frame.vocab_size) return damaged("a token that the vocabulary does not have");
+  if (!tokens.empty() && largest >= frame.vocab_size)
+    return damaged("a token that the vocabulary does not have");
   return {};
 }
 
@@ -184,7 +189,8 @@ Result<Bytes> encode_block(const ChunkRows& rows, const BlockCoding& coding, Blo
   buffers.value.assign(sizeof header, std::byte{0});
   buffers.plain.resize(4 * (rows.row_count() + 3 * rows.pieces.size()));
   std::byte* to = buffers.plain.data();
-  write_planes(to, rows.row_count(), [&](size_t row) { return rows.row_pieces[row + 1] - rows.row_pieces[row]; });
+  write_planes(to, rows.row_count(),
+               [&](size_t row) { return rows.row_pieces[row + 1] - rows.row_pieces[row]; });
   write_planes(to, rows.pieces.size(), [&](size_t piece) { return rows.pieces[piece].length; });
   write_planes(to, rows.pieces.size(), [&](size_t piece) { return rows.pieces[piece].document; });
   write_planes(to, rows.pieces.size(), [&](size_t piece) { return rows.pieces[piece].offset; });
@@ -194,7 +200,8 @@ Result<Bytes> encode_block(const ChunkRows& rows, const BlockCoding& coding, Blo
   buffers.plain.resize(rows.tokens.size() * coding.token_bytes);
   write_tokens(rows.tokens, coding, buffers.plain.data());
   LMEMO_ASSIGN(header.tokens_compression, append_section(coding, buffers.plain, buffers.value));
-  header.stored_tokens = static_cast<uint32_t>(buffers.value.size() - sizeof header - header.stored_boundaries);
+  header.stored_tokens =
+      static_cast<uint32_t>(buffers.value.size() - sizeof header - header.stored_boundaries);
   std::memcpy(buffers.value.data(), &header, sizeof header);
   return Bytes(buffers.value);
 }
@@ -213,16 +220,20 @@ Status decode_block(Bytes value, const BlockFrame& frame, ChunkRows& rows) {
   if (!reader.is_at_end()) return damaged("its sections do not fill it");
 
   thread_local std::vector<std::byte> buffer;
-  LMEMO_ASSIGN(const Bytes plain, plain_section(header.boundaries_compression, boundaries,
-                                                4 * (size_t{header.rows} + 3 * size_t{header.pieces}), buffer));
+  LMEMO_ASSIGN(const Bytes plain,
+               plain_section(header.boundaries_compression, boundaries,
+                             4 * (size_t{header.rows} + 3 * size_t{header.pieces}), buffer));
   rows.row_pieces.resize(size_t{header.rows} + 1);
   rows.row_tokens.resize(size_t{header.rows} + 1);
   rows.pieces.resize(header.pieces);
   const std::byte* from = plain.data();
   read_planes(from, header.rows, [&](size_t row, uint32_t number) { rows.row_pieces[row] = number; });
-  read_planes(from, header.pieces, [&](size_t piece, uint32_t number) { rows.pieces[piece].length = number; });
-  read_planes(from, header.pieces, [&](size_t piece, uint32_t number) { rows.pieces[piece].document = number; });
-  read_planes(from, header.pieces, [&](size_t piece, uint32_t number) { rows.pieces[piece].offset = number; });
+  read_planes(from, header.pieces,
+              [&](size_t piece, uint32_t number) { rows.pieces[piece].length = number; });
+  read_planes(from, header.pieces,
+              [&](size_t piece, uint32_t number) { rows.pieces[piece].document = number; });
+  read_planes(from, header.pieces,
+              [&](size_t piece, uint32_t number) { rows.pieces[piece].offset = number; });
   LMEMO_TRY(finish_boundaries(frame, header.tokens, rows));
 
   LMEMO_ASSIGN(const Bytes numbers, plain_section(header.tokens_compression, tokens,

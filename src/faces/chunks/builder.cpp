@@ -46,7 +46,8 @@ enum class Outcome { built, there, leased };
 
 class Build {
  public:
-  Build(const SetPaths& paths, const Plan& plan, const Tokenizer& tokenizer, const BuildOptions& options, const Watch& watch)
+  Build(const SetPaths& paths, const Plan& plan, const Tokenizer& tokenizer, const BuildOptions& options,
+        const Watch& watch)
       : paths_(paths), plan_(plan), tokenizer_(tokenizer), options_(options), watch_(watch) {}
 
   Result<BuildReport> run(std::vector<uint64_t> numbers) {
@@ -68,32 +69,38 @@ class Build {
       next_ = 0;
       std::this_thread::sleep_for(milliseconds(100));
     }
-    [[maybe_unused]] const Status kept = keep_registry();  // It is made anew from the chunks where it is missing.
+    [[maybe_unused]] const Status kept =
+        keep_registry();  // It is made anew from the chunks where it is missing.
     for (auto& [number, problems] : problems_) report_.problems.add(problems);
     std::sort(report_.failed.begin(), report_.failed.end(),
               [](const FailedChunk& a, const FailedChunk& b) { return a.number < b.number; });
     report_.seconds = static_cast<double>(monotonic_ns() - start_ns_) * 1e-9;
-    if (is_stopped_ && fatal_.ok()) return Error{ErrorCode::interrupted, "interrupted; run it again to go on"};
+    if (is_stopped_ && fatal_.ok())
+      return Error{ErrorCode::interrupted, "interrupted; run it again to go on"};
     LMEMO_TRY(fatal_);
     return std::move(report_);
   }
 
  private:
   Result<unsigned> workers_for(const std::vector<uint64_t>& numbers) const {
-    unsigned workers = options_.workers != 0 ? options_.workers : std::max(1u, std::thread::hardware_concurrency());
+    unsigned workers =
+        options_.workers != 0 ? options_.workers : std::max(1u, std::thread::hardware_concurrency());
     workers = static_cast<unsigned>(std::clamp<size_t>(numbers.size(), 1, workers));
     const uint64_t each = memory_of_worker(plan_, numbers);
     if (options_.memory_limit < kBaseMemory + each)
       return Error{ErrorCode::invalid_argument,
-                   "--memory-limit " + format_byte_count(options_.memory_limit) + " is too small: the largest chunk needs about " +
-                       format_byte_count(each) + " beside " + format_byte_count(kBaseMemory) + " for the program; " +
-                       format_byte_count(kBaseMemory + each) + " would do for one worker, or a new set with fewer --chunk-sequences"};
+                   "--memory-limit " + format_byte_count(options_.memory_limit) +
+                       " is too small: the largest chunk needs about " + format_byte_count(each) +
+                       " beside " + format_byte_count(kBaseMemory) + " for the program; " +
+                       format_byte_count(kBaseMemory + each) +
+                       " would do for one worker, or a new set with fewer --chunk-sequences"};
     return static_cast<unsigned>(std::min<uint64_t>(workers, (options_.memory_limit - kBaseMemory) / each));
   }
 
   void run_workers() {
     std::vector<std::thread> threads;
-    for (unsigned worker = 1; worker < report_.workers; ++worker) threads.emplace_back([&, worker] { work(worker); });
+    for (unsigned worker = 1; worker < report_.workers; ++worker)
+      threads.emplace_back([&, worker] { work(worker); });
     work(0);
     for (std::thread& thread : threads) thread.join();
   }
@@ -160,7 +167,8 @@ class Build {
     {
       const std::lock_guard guard(mutex_);
       const auto known = registry_.find(number);
-      if (known != registry_.end() && known->second.describes(status.byte_count, status.modified_ns)) return known->second.key == key;
+      if (known != registry_.end() && known->second.describes(status.byte_count, status.modified_ns))
+        return known->second.key == key;
     }
     const auto file = ChunkFile::open(path);
     return file.ok() && (*file)->number() == number && (*file)->plan_entry() == key;
@@ -187,7 +195,8 @@ class Build {
     content.left_out = tokens.left_out;
     content.tokens = tokens.tokens;
     content.offsets = tokens.offsets;
-    const Path temporary = paths_.writing() / (std::to_string(number) + "-" + std::to_string(::getpid()) + "-" + std::to_string(worker) + ".part");
+    const Path temporary = paths_.writing() / (std::to_string(number) + "-" + std::to_string(::getpid()) +
+                                               "-" + std::to_string(worker) + ".part");
     LMEMO_TRY(files.remove(temporary));
     LMEMO_ASSIGN(const WrittenChunk written, write_chunk(files, temporary, plan_.parameters, content));
     LMEMO_TRY(files.rename(temporary, paths_.chunk(number)));
@@ -195,7 +204,8 @@ class Build {
     LMEMO_ASSIGN(const FileStatus status, files.status(paths_.chunk(number)));
 
     const std::lock_guard guard(mutex_);
-    fresh_[number] = {number, written.bytes, status.modified_ns, written.counts, written.blocks, rows_per_block(plan_.parameters),
+    fresh_[number] = {number,         written.bytes,          status.modified_ns,
+                      written.counts, written.blocks,         rows_per_block(plan_.parameters),
                       written.sha256, written.content_sha256, written.key};
     ++report_.built;
     report_.source_bytes += entry.bytes();
@@ -219,15 +229,28 @@ class Build {
   void tell() {
     const double seconds = static_cast<double>(monotonic_ns() - start_ns_) * 1e-9;
     const ChunkCounts& counts = report_.counts;
-    std::string note = format_count(done_chunks_) + "/" + format_count(total_chunks_) + " chunks, " + format_count(counts.documents) +
-                       " documents";
-    if (seconds > 0) note += ", " + format_byte_count(static_cast<uint64_t>(static_cast<double>(done_bytes_) / seconds)) + "/s";
+    std::string note = format_count(done_chunks_) + "/" + format_count(total_chunks_) + " chunks, " +
+                       format_count(counts.documents) + " documents";
+    if (seconds > 0)
+      note +=
+          ", " + format_byte_count(static_cast<uint64_t>(static_cast<double>(done_bytes_) / seconds)) + "/s";
     if (done_bytes_ > 0 && done_bytes_ < total_bytes_)
-      note += ", " + format_seconds(seconds * static_cast<double>(total_bytes_ - done_bytes_) / static_cast<double>(done_bytes_)) + " left";
+      note += ", " +
+              format_seconds(seconds * static_cast<double>(total_bytes_ - done_bytes_) /
+                             static_cast<double>(done_bytes_)) +
+              " left";
     if (counts.rows > 0)
-      note += ", " + format_fixed(100.0 * static_cast<double>(counts.tokens) / (static_cast<double>(counts.rows) * plan_.parameters.sequence_length), 2) +
-              " % filled, " + format_fixed(static_cast<double>(report_.written_bytes) / static_cast<double>(std::max<uint64_t>(1, counts.tokens)), 2) + " bytes/token";
-    note += ", memory " + format_byte_count(resident_bytes()) + " of " + format_byte_count(options_.memory_limit);
+      note += ", " +
+              format_fixed(100.0 * static_cast<double>(counts.tokens) /
+                               (static_cast<double>(counts.rows) * plan_.parameters.sequence_length),
+                           2) +
+              " % filled, " +
+              format_fixed(static_cast<double>(report_.written_bytes) /
+                               static_cast<double>(std::max<uint64_t>(1, counts.tokens)),
+                           2) +
+              " bytes/token";
+    note +=
+        ", memory " + format_byte_count(resident_bytes()) + " of " + format_byte_count(options_.memory_limit);
     watch_.report({"build", done_bytes_, total_bytes_, "bytes", note});
   }
 
@@ -263,7 +286,8 @@ uint64_t memory_of_worker(const Plan& plan, std::span<const uint64_t> numbers) {
 }
 
 Result<BuildReport> build_chunks(const SetPaths& paths, const Plan& plan, const Tokenizer& tokenizer,
-                                 std::vector<uint64_t> numbers, const BuildOptions& options, const Watch& watch) {
+                                 std::vector<uint64_t> numbers, const BuildOptions& options,
+                                 const Watch& watch) {
   return Build(paths, plan, tokenizer, options, watch).run(std::move(numbers));
 }
 

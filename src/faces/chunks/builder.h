@@ -14,10 +14,10 @@
 namespace lmemo::chunks {
 
 struct BuildOptions {
-  unsigned workers = 0;                       // 0: one per core.
+  unsigned workers = 0;  // 0: one per core.
   uint64_t memory_limit = uint64_t{16} << 30;
-  bool is_strict = false;                     // A document that cannot be read is an error.
-  bool waits_for_others = true;               // For chunks that other processes are building.
+  bool is_strict = false;        // A document that cannot be read is an error.
+  bool waits_for_others = true;  // For chunks that other processes are building.
 };
 
 struct FailedChunk {
@@ -43,7 +43,8 @@ inline constexpr uint64_t kBaseMemory = uint64_t{192} << 20;  // Program, tokeni
 
 // Those of `numbers` that are not there yet or not what the plan says. An error only if nothing can be done at all.
 Result<BuildReport> build_chunks(const SetPaths& paths, const Plan& plan, const Tokenizer& tokenizer,
-                                 std::vector<uint64_t> numbers, const BuildOptions& options, const Watch& watch);
+                                 std::vector<uint64_t> numbers, const BuildOptions& options,
+                                 const Watch& watch);
 
 // The tokens of an entry's documents; `content` keeps views of `tokens` and `offsets`.
 struct ChunkTokens {
@@ -53,7 +54,7 @@ struct ChunkTokens {
   LineProblems problems;
 };
 class RangeReader;
-Result<ChunkTokens> tokens_of(const Plan& plan, const PlanEntry& entry, const Tokenizer& tokenizer, bool is_strict,
-                              RangeReader& reader);
+Result<ChunkTokens> tokens_of(const Plan& plan, const PlanEntry& entry, const Tokenizer& tokenizer,
+                              bool is_strict, RangeReader& reader);
 
 }  // namespace lmemo::chunks

@@ -65,14 +65,16 @@ class SegmentChunk final : public ChunkFile {
     uint64_t rows = 0, tokens = 0, pieces = 0;
     for (uint32_t block = 0; block < block_count(); ++block) {
       const std::optional<RecordView> record = block_record(block);
-      if (!record || record->value.size() < sizeof(BlockHeader)) return damaged_block(block, "its checksum is wrong");
+      if (!record || record->value.size() < sizeof(BlockHeader))
+        return damaged_block(block, "its checksum is wrong");
       const auto header = load_le<BlockHeader>(record->value.data());
       rows += header.rows;
       tokens += header.tokens;
       pieces += header.pieces;
     }
     const ChunkCounts& counts = description_.counts;
-    if (rows != counts.rows || tokens != counts.tokens || pieces != counts.pieces || counts.tokens != counts.tokens_in)
+    if (rows != counts.rows || tokens != counts.tokens || pieces != counts.pieces ||
+        counts.tokens != counts.tokens_in)
       return damaged(path_, "rows and tokens do not add up");
     hasher.update(file_.subspan(description_offset_));
     return hasher.finish();
@@ -97,7 +99,8 @@ class SegmentChunk final : public ChunkFile {
       auto parameters = parameters_of(*key);
       if (!parameters.ok()) return damaged(path_, parameters.error().message);
       parameters_ = std::move(parameters).value();
-      if (chunk_key(description_.number, parameters_, description_.ranges) != *key || key->digest() != entry.digest)
+      if (chunk_key(description_.number, parameters_, description_.ranges) != *key ||
+          key->digest() != entry.digest)
         return damaged(path_, "its key and its description disagree");
       key_ = key->digest();
       description_offset_ = entry.offset;

@@ -9,14 +9,16 @@
 namespace lmemo::chunks {
 namespace {
 
-Error damaged(const std::string& what) { return {ErrorCode::corruption, "the description of the chunk: " + what}; }
+Error damaged(const std::string& what) {
+  return {ErrorCode::corruption, "the description of the chunk: " + what};
+}
 
 // In the order of the file.
 template <typename Counts>
 auto members_of(Counts& counts) {
-  return std::array{&counts.rows,          &counts.tokens,        &counts.tokens_in, &counts.documents,
-                    &counts.pieces,        &counts.broken,        &counts.invalid_utf8,
-                    &counts.missing_field, &counts.empty,         &counts.too_short, &counts.duplicates};
+  return std::array{&counts.rows,   &counts.tokens,    &counts.tokens_in,    &counts.documents,
+                    &counts.pieces, &counts.broken,    &counts.invalid_utf8, &counts.missing_field,
+                    &counts.empty,  &counts.too_short, &counts.duplicates};
 }
 
 constexpr size_t kRangeBytes = sizeof(uint32_t) + 2 * sizeof(uint64_t) + sizeof(Digest);
@@ -83,15 +85,24 @@ Result<ChunkParameters> parameters_of(const Key& key) {
       number(to.emplace());
     };
     ++known;
-    if (field.name == "sequence_length") number(parameters.sequence_length);
-    else if (field.name == "strategy") text(parameters.strategy);
-    else if (field.name == "compression") text(parameters.compression);
-    else if (field.name == "level") text(parameters.level);
-    else if (field.name == "text_field") text(parameters.text_field);
-    else if (field.name == "bos") token(parameters.bos);
-    else if (field.name == "eos") token(parameters.eos);
-    else if (field.name == "min_tokens") number(parameters.min_tokens);
-    else if (field.name == "vocab_size") number(parameters.vocab_size);
+    if (field.name == "sequence_length")
+      number(parameters.sequence_length);
+    else if (field.name == "strategy")
+      text(parameters.strategy);
+    else if (field.name == "compression")
+      text(parameters.compression);
+    else if (field.name == "level")
+      text(parameters.level);
+    else if (field.name == "text_field")
+      text(parameters.text_field);
+    else if (field.name == "bos")
+      token(parameters.bos);
+    else if (field.name == "eos")
+      token(parameters.eos);
+    else if (field.name == "min_tokens")
+      number(parameters.min_tokens);
+    else if (field.name == "vocab_size")
+      number(parameters.vocab_size);
     else if (field.name == "deduplicates") {
       const bool* const found = std::get_if<bool>(&value);
       is_sound = is_sound && found;
@@ -137,7 +148,8 @@ Result<Description> decode_description(Bytes value) {
   ByteReader reader(value);
   Description description;
   if (const auto version = reader.read<uint32_t>(); reader.ok() && version != kDescriptionVersion)
-    return Error{ErrorCode::incompatible, "a chunk of version " + std::to_string(version) + "; this lmemo reads version " +
+    return Error{ErrorCode::incompatible, "a chunk of version " + std::to_string(version) +
+                                              "; this lmemo reads version " +
                                               std::to_string(kDescriptionVersion)};
   description.rows_per_block = reader.read<uint32_t>();
   description.number = reader.read<uint64_t>();
@@ -148,7 +160,8 @@ Result<Description> decode_description(Bytes value) {
   if (!reader.ok() || reader.left() != uint64_t{blocks} * sizeof(uint64_t) + uint64_t{ranges} * kRangeBytes)
     return damaged("its length does not fit its counts");
   description.block_offsets.reserve(blocks);
-  for (uint32_t block = 0; block < blocks; ++block) description.block_offsets.push_back(reader.read<uint64_t>());
+  for (uint32_t block = 0; block < blocks; ++block)
+    description.block_offsets.push_back(reader.read<uint64_t>());
   description.ranges.reserve(ranges);
   for (uint32_t number = 0; number < ranges; ++number) {
     RangeContent& range = description.ranges.emplace_back();
@@ -158,7 +171,8 @@ Result<Description> decode_description(Bytes value) {
     range.sha256 = reader.read<Digest>();
   }
   const uint64_t rows = description.counts.rows, per_block = description.rows_per_block;
-  if (rows > 0 && (per_block == 0 || (rows - 1) / per_block + 1 != blocks)) return damaged("rows and blocks disagree");
+  if (rows > 0 && (per_block == 0 || (rows - 1) / per_block + 1 != blocks))
+    return damaged("rows and blocks disagree");
   if (rows == 0 && blocks != 0) return damaged("blocks without rows");
   return description;
 }

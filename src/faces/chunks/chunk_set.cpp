@@ -28,21 +28,25 @@ class DirectoryChunkSet final : public ChunkSet {
     set->paths_.directory = directory;
     LMEMO_ASSIGN(const std::optional<Plan> plan, load_plan(directory));
     if (!plan)
-      return Error{ErrorCode::invalid_argument,
-                   directory.string() + " holds no chunks; `lmemo chunks build INPUT… --output " + directory.string() + "` makes some"};
+      return Error{ErrorCode::invalid_argument, directory.string() +
+                                                    " holds no chunks; `lmemo chunks build INPUT… --output " +
+                                                    directory.string() + "` makes some"};
     set->parameters_ = plan->parameters;
     set->planned_ = plan->entries.size();
     if (options.tokenizer && *options.tokenizer != plan->parameters.tokenizer)
-      return Error{ErrorCode::incompatible, "the chunks in " + directory.string() + " were made with tokenizer " +
-                                                plan->parameters.tokenizer_name + " (" + plan->parameters.tokenizer.hex().substr(0, 16) +
+      return Error{ErrorCode::incompatible, "the chunks in " + directory.string() +
+                                                " were made with tokenizer " +
+                                                plan->parameters.tokenizer_name + " (" +
+                                                plan->parameters.tokenizer.hex().substr(0, 16) +
                                                 "…), expected " + options.tokenizer->hex().substr(0, 16) +
                                                 "…; build them again with the tokenizer of your model"};
     LMEMO_TRY(set->find_chunks(*plan));
     if (!options.allow_gaps && !set->gaps_.empty())
       return Error{ErrorCode::invalid_argument,
                    directory.string() + " is not complete: " + std::to_string(set->gaps_.size()) + " of " +
-                       std::to_string(set->planned_) + " chunks are missing, damaged or stale (" + numbers_in_words(set->gaps_) +
-                       "); run `lmemo chunks fill " + directory.string() + "`, or allow gaps"};
+                       std::to_string(set->planned_) + " chunks are missing, damaged or stale (" +
+                       numbers_in_words(set->gaps_) + "); run `lmemo chunks fill " + directory.string() +
+                       "`, or allow gaps"};
     return std::shared_ptr<const ChunkSet>(std::move(set));
   }
 
@@ -57,7 +61,8 @@ class DirectoryChunkSet final : public ChunkSet {
 
   Digest identity_of_first(uint64_t chunk_count) const override {
     Sha256 hasher;
-    for (const Field& field : parameter_fields(parameters_)) hasher.update(bytes_of(field.name + "=" + field.value.describe() + "\n"));
+    for (const Field& field : parameter_fields(parameters_))
+      hasher.update(bytes_of(field.name + "=" + field.value.describe() + "\n"));
     for (size_t at = 0; at < std::min<uint64_t>(chunk_count, summaries_.size()); ++at) {
       const uint64_t number = summaries_[at].number;
       hasher.update(std::as_bytes(std::span(&number, 1)));
@@ -140,8 +145,8 @@ class DirectoryChunkSet final : public ChunkSet {
   // The last chunk for which `is_behind` is false.
   template <typename IsBehind>
   size_t chunk_at(const IsBehind& is_behind) const {
-    const auto first_behind = std::partition_point(summaries_.begin(), summaries_.end(),
-                                                   [&](const ChunkSummary& chunk) { return !is_behind(chunk); });
+    const auto first_behind = std::partition_point(
+        summaries_.begin(), summaries_.end(), [&](const ChunkSummary& chunk) { return !is_behind(chunk); });
     return static_cast<size_t>(first_behind - summaries_.begin()) - 1;
   }
 
@@ -150,9 +155,11 @@ class DirectoryChunkSet final : public ChunkSet {
       const std::lock_guard guard(mutex_);
       if (files_[at]) return files_[at];
     }
-    LMEMO_ASSIGN(std::shared_ptr<const ChunkFile> file, ChunkFile::open(paths_.directory / summaries_[at].file));
+    LMEMO_ASSIGN(std::shared_ptr<const ChunkFile> file,
+                 ChunkFile::open(paths_.directory / summaries_[at].file));
     if (file->content_sha256() != summaries_[at].sha256 || file->counts().rows != summaries_[at].rows)
-      return Error{ErrorCode::corruption, "chunk " + summaries_[at].file + " was replaced since the set was opened; open it again"};
+      return Error{ErrorCode::corruption,
+                   "chunk " + summaries_[at].file + " was replaced since the set was opened; open it again"};
     const std::lock_guard guard(mutex_);
     if (opened_.size() >= kMaxOpenFiles) {
       // Whoever still reads the oldest one holds it himself.
@@ -182,7 +189,8 @@ class DirectoryChunkSet final : public ChunkSet {
 
 }  // namespace
 
-Result<std::shared_ptr<const ChunkSet>> ChunkSet::open(const std::filesystem::path& directory, const ChunkSetOptions& options) {
+Result<std::shared_ptr<const ChunkSet>> ChunkSet::open(const std::filesystem::path& directory,
+                                                       const ChunkSetOptions& options) {
   return DirectoryChunkSet::open(directory, options);
 }
 

@@ -39,15 +39,16 @@ class Tokenising {
       LMEMO_TRY(reader.read(source.path, range.begin, range.end, kRangePadding, bytes));
       const std::string_view view(bytes.data(), bytes.size() - kRangePadding);
       if (view.size() != range.end - range.begin || sha256(bytes_of(view)) != range.sha256)
-        return Error{ErrorCode::invalid_argument, source.path.string() + ", bytes " + std::to_string(range.begin) + " to " +
-                                                      std::to_string(range.end) +
-                                                      ": not what was planned; run `lmemo chunks repair`"};
+        return Error{ErrorCode::invalid_argument,
+                     source.path.string() + ", bytes " + std::to_string(range.begin) + " to " +
+                         std::to_string(range.end) + ": not what was planned; run `lmemo chunks repair`"};
       const uint64_t before = document_;
       for_each_document(source.type, view, range.begin, range.first_line, parser_, field_,
                         [&](const Document& document) { add(source, document); });
       if (document_ - before != range.documents)
         return Error{ErrorCode::corruption, source.path.string() + ": " + std::to_string(document_ - before) +
-                                                " documents, the plan says " + std::to_string(range.documents)};
+                                                " documents, the plan says " +
+                                                std::to_string(range.documents)};
       LMEMO_TRY(encode());
       LMEMO_TRY(strict_error_);
     }
@@ -64,8 +65,9 @@ class Tokenising {
       ++counter_of(document.verdict.problem, made_.left_out);
       made_.problems.note(source.path.string(), document.line, document.verdict);
       if (is_strict_ && strict_error_.ok())
-        strict_error_ = Error{ErrorCode::io_error,
-                              made_.problems.named().empty() ? source.path.string() : made_.problems.named().back()};
+        strict_error_ =
+            Error{ErrorCode::io_error,
+                  made_.problems.named().empty() ? source.path.string() : made_.problems.named().back()};
       add_empty();
     } else if (document.text.empty()) {
       ++made_.left_out.empty;
@@ -88,7 +90,8 @@ class Tokenising {
     if (starts_.empty()) return {};
     std::vector<std::string_view> views(starts_.size());
     for (size_t at = 0; at < starts_.size(); ++at)
-      views[at] = std::string_view(texts_).substr(starts_[at], (at + 1 < starts_.size() ? starts_[at + 1] : texts_.size()) - starts_[at]);
+      views[at] = std::string_view(texts_).substr(
+          starts_[at], (at + 1 < starts_.size() ? starts_[at + 1] : texts_.size()) - starts_[at]);
     LMEMO_ASSIGN(const TokenBatch batch, tokenizer_.encode_batch(views, options_, 1));
     const ChunkParameters& parameters = plan_.parameters;
     for (size_t at = 0; at < batch.size(); ++at) {
@@ -124,8 +127,8 @@ class Tokenising {
 
 }  // namespace
 
-Result<ChunkTokens> tokens_of(const Plan& plan, const PlanEntry& entry, const Tokenizer& tokenizer, bool is_strict,
-                              RangeReader& reader) {
+Result<ChunkTokens> tokens_of(const Plan& plan, const PlanEntry& entry, const Tokenizer& tokenizer,
+                              bool is_strict, RangeReader& reader) {
   return Tokenising(plan, entry, tokenizer, is_strict).run(reader);
 }
 

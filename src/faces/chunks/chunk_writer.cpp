@@ -25,13 +25,14 @@ Result<Coding> coding_of(const ChunkParameters& parameters) {
                      : parameters.level == "max"     ? std::optional(CompressionLevel::max)
                                                      : std::nullopt;
   if (!strategy || !compression || !level)
-    return Error{ErrorCode::invalid_argument,
-                 "no such way to write chunks: " + parameters.strategy + ", " + parameters.compression + ", " + parameters.level};
+    return Error{ErrorCode::invalid_argument, "no such way to write chunks: " + parameters.strategy + ", " +
+                                                  parameters.compression + ", " + parameters.level};
   return Coding{*strategy, {.compression = *compression, .level = *level}};
 }
 
 // The rows [first, last) of a chunk, with their tokens.
-void gather_rows(const PackedRows& packed, const ChunkContent& content, size_t first, size_t last, ChunkRows& rows) {
+void gather_rows(const PackedRows& packed, const ChunkContent& content, size_t first, size_t last,
+                 ChunkRows& rows) {
   rows.row_tokens.assign(1, 0);
   rows.row_pieces.assign(1, 0);
   const uint32_t first_piece = packed.row_starts[first], last_piece = packed.row_starts[last];
@@ -63,7 +64,9 @@ Status append(SegmentWriter& writer, const Key& key, Bytes value) {
 class ChunkWriting {
  public:
   ChunkWriting(const ChunkParameters& parameters, const ChunkContent& content)
-      : parameters_(parameters), content_(content), key_(chunk_key(content.number, parameters, content.ranges)) {}
+      : parameters_(parameters),
+        content_(content),
+        key_(chunk_key(content.number, parameters, content.ranges)) {}
 
   Result<WrittenChunk> write(FileSystem& files, const Path& path) {
     LMEMO_ASSIGN(Coding coding, coding_of(parameters_));
@@ -93,9 +96,10 @@ class ChunkWriting {
  private:
   Status check() const {
     if (content_.tokens.size() >= UINT32_MAX || content_.offsets.size() - 1 >= UINT32_MAX)
-      return Error{ErrorCode::invalid_argument, "chunk " + std::to_string(content_.number) + " has " +
-                                                    std::to_string(content_.tokens.size()) +
-                                                    " tokens; at most 4 billion; ask for fewer --chunk-sequences"};
+      return Error{ErrorCode::invalid_argument,
+                   "chunk " + std::to_string(content_.number) + " has " +
+                       std::to_string(content_.tokens.size()) +
+                       " tokens; at most 4 billion; ask for fewer --chunk-sequences"};
     for (const uint32_t token : content_.tokens)
       if (token >= parameters_.vocab_size)
         return Error{ErrorCode::invalid_argument, "token " + std::to_string(token) + " in a vocabulary of " +
@@ -171,7 +175,8 @@ class ChunkWriting {
 }  // namespace
 
 uint32_t rows_per_block(const ChunkParameters& parameters) {
-  const uint32_t tokens = parameters.compression == "zstd" && parameters.level == "max" ? kTokensPerBlockAtMax : kTokensPerBlock;
+  const uint32_t tokens =
+      parameters.compression == "zstd" && parameters.level == "max" ? kTokensPerBlockAtMax : kTokensPerBlock;
   return std::max(1u, tokens / parameters.sequence_length);
 }
 

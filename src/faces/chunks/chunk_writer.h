@@ -16,9 +16,9 @@ uint32_t rows_per_block(const ChunkParameters& parameters);
 struct ChunkContent {
   uint64_t number = 0;
   std::vector<RangeContent> ranges;
-  ChunkCounts left_out;                  // Only what was left out; the rest is counted here.
-  std::span<const uint32_t> tokens;      // Of all documents, one after the other, below vocab_size.
-  std::span<const uint64_t> offsets;     // Document i has tokens [offsets[i], offsets[i + 1]).
+  ChunkCounts left_out;               // Only what was left out; the rest is counted here.
+  std::span<const uint32_t> tokens;   // Of all documents, one after the other, below vocab_size.
+  std::span<const uint64_t> offsets;  // Document i has tokens [offsets[i], offsets[i + 1]).
 };
 
 struct WrittenChunk {

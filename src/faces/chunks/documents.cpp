@@ -21,8 +21,9 @@ std::array<std::byte, 16> short_digest(std::string_view text) {
   return start;
 }
 
-void for_each_document(SourceType type, std::string_view bytes, uint64_t offset, uint64_t first_line, JsonLineParser& parser,
-                       const FieldPath& field, const std::function<void(const Document&)>& visit) {
+void for_each_document(SourceType type, std::string_view bytes, uint64_t offset, uint64_t first_line,
+                       JsonLineParser& parser, const FieldPath& field,
+                       const std::function<void(const Document&)>& visit) {
   if (offset == 0 && bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
   if (type == SourceType::text) {
     Document document;

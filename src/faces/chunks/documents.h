@@ -13,14 +13,15 @@ namespace lmemo::chunks {
 inline constexpr size_t kRangePadding = kLinePadding;
 
 struct Document {
-  std::string_view text;       // Empty if there is a problem.
+  std::string_view text;  // Empty if there is a problem.
   uint64_t line = 1;
   LineVerdict verdict;
 };
 
 // Calls `visit` for each document, also for those that cannot be read. Blank lines are no documents.
-void for_each_document(SourceType type, std::string_view bytes, uint64_t offset, uint64_t first_line, JsonLineParser& parser,
-                       const FieldPath& field, const std::function<void(const Document&)>& visit);
+void for_each_document(SourceType type, std::string_view bytes, uint64_t offset, uint64_t first_line,
+                       JsonLineParser& parser, const FieldPath& field,
+                       const std::function<void(const Document&)>& visit);
 
 // The start of the SHA-256 of a text.
 std::array<std::byte, 16> short_digest(std::string_view text);

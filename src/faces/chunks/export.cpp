@@ -14,15 +14,20 @@ namespace {
 class OutFile {
  public:
   explicit OutFile(const Path& path) : path_(path), stream_(path, std::ios::binary) {}
-  void write(Bytes bytes) { stream_.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size())); }
+  void write(Bytes bytes) {
+    stream_.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  }
   template <typename T>
   void write_all(std::span<const T> values) {
     write(std::as_bytes(values));
   }
-  void at_start(std::string_view bytes) { stream_.seekp(0).write(bytes.data(), static_cast<std::streamsize>(bytes.size())); }
+  void at_start(std::string_view bytes) {
+    stream_.seekp(0).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
   Status finish() {
     stream_.close();
-    if (stream_.fail()) return Error{ErrorCode::io_error, "cannot write " + path_.string() + "; is the disk full?"};
+    if (stream_.fail())
+      return Error{ErrorCode::io_error, "cannot write " + path_.string() + "; is the disk full?"};
     return {};
   }
 
@@ -31,7 +36,8 @@ class OutFile {
   std::ofstream stream_;
 };
 
-Status for_each_block(const ChunkSet& set, const Watch& watch, const std::function<Status(const ChunkRows&)>& visit) {
+Status for_each_block(const ChunkSet& set, const Watch& watch,
+                      const std::function<Status(const ChunkRows&)>& visit) {
   ChunkRows rows;
   for (uint64_t block = 0; block < set.block_count(); ++block) {
     LMEMO_TRY(set.read_block(block, rows));
@@ -51,7 +57,8 @@ void write_tokens(OutFile& file, const ChunkSet& set, const ChunkRows& rows) {
 
 // Header of an .npy file of one dimension, always as long, so that it can be written when the length is known.
 std::string npy_header(const std::string& type, uint64_t count) {
-  std::string text = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + std::to_string(count) + ",), }";
+  std::string text =
+      "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + std::to_string(count) + ",), }";
   text.resize(117, ' ');
   text += '\n';
   std::string header = "\x93NUMPY";
@@ -62,8 +69,8 @@ std::string npy_header(const std::string& type, uint64_t count) {
 }
 
 Status export_npy(const ChunkSet& set, const Path& directory, const Watch& watch) {
-  OutFile tokens(directory / "tokens.npy"), offsets(directory / "row_offsets.npy"), lengths(directory / "seq_lengths.npy"),
-      pieces(directory / "piece_offsets.npy");
+  OutFile tokens(directory / "tokens.npy"), offsets(directory / "row_offsets.npy"),
+      lengths(directory / "seq_lengths.npy"), pieces(directory / "piece_offsets.npy");
   const std::string token_type = set.parameters().vocab_size > 65536 ? "<u4" : "<u2";
   tokens.write(bytes_of(npy_header(token_type, set.token_count())));
   offsets.write(bytes_of(npy_header("<i8", set.row_count() + 1)));
@@ -94,7 +101,8 @@ Status export_megatron(const ChunkSet& set, const Path& directory, const Watch& 
   std::vector<int32_t> lengths;
   LMEMO_TRY(for_each_block(set, watch, [&](const ChunkRows& rows) -> Status {
     write_tokens(bin, set, rows);
-    for (size_t row = 0; row < rows.row_count(); ++row) lengths.push_back(static_cast<int32_t>(rows.tokens_of(row).size()));
+    for (size_t row = 0; row < rows.row_count(); ++row)
+      lengths.push_back(static_cast<int32_t>(rows.tokens_of(row).size()));
     return {};
   }));
   std::string head("MMIDIDX\0\0", 9);
@@ -109,23 +117,27 @@ Status export_megatron(const ChunkSet& set, const Path& directory, const Watch& 
     idx.write_all<int64_t>({{pointer}});
     pointer += int64_t{length} * (is_wide ? 4 : 2);
   }
-  for (int64_t document = 0; document <= static_cast<int64_t>(lengths.size()); ++document) idx.write_all<int64_t>({{document}});
+  for (int64_t document = 0; document <= static_cast<int64_t>(lengths.size()); ++document)
+    idx.write_all<int64_t>({{document}});
   LMEMO_TRY(bin.finish());
   return idx.finish();
 }
 
 Status export_arrow(const ChunkSet& set, const Path& directory, const Watch& watch) {
   OutFile data(directory / "data-00000-of-00001.arrow");
-  ArrowStreamWriter writer({{"input_ids", ArrowType::int32, true}, {"seq_lengths", ArrowType::int32, true}}, [&](Bytes bytes) -> Status {
-    data.write(bytes);
-    return {};
-  });
+  ArrowStreamWriter writer({{"input_ids", ArrowType::int32, true}, {"seq_lengths", ArrowType::int32, true}},
+                           [&](Bytes bytes) -> Status {
+                             data.write(bytes);
+                             return {};
+                           });
   LMEMO_TRY(writer.begin());
   LMEMO_TRY(for_each_block(set, watch, [&](const ChunkRows& rows) -> Status {
     std::vector<uint32_t> lengths;
     for (const ChunkPiece& piece : rows.pieces) lengths.push_back(piece.length);
-    const std::vector<int32_t> tokens(rows.row_tokens.begin(), rows.row_tokens.end()), pieces(rows.row_pieces.begin(), rows.row_pieces.end());
-    const std::vector<ArrowColumnData> columns = {{tokens, std::as_bytes(std::span(rows.tokens))}, {pieces, std::as_bytes(std::span(lengths))}};
+    const std::vector<int32_t> tokens(rows.row_tokens.begin(), rows.row_tokens.end()),
+        pieces(rows.row_pieces.begin(), rows.row_pieces.end());
+    const std::vector<ArrowColumnData> columns = {{tokens, std::as_bytes(std::span(rows.tokens))},
+                                                  {pieces, std::as_bytes(std::span(lengths))}};
     return writer.batch(rows.row_count(), columns);
   }));
   LMEMO_TRY(writer.end());
@@ -154,7 +166,8 @@ Status export_arrow(const ChunkSet& set, const Path& directory, const Watch& wat
 
 }  // namespace
 
-Status export_rows(const ChunkSet& set, const std::string& format, const Path& directory, const Watch& watch) {
+Status export_rows(const ChunkSet& set, const std::string& format, const Path& directory,
+                   const Watch& watch) {
   std::error_code error;
   if (std::filesystem::exists(directory, error))
     return Error{ErrorCode::invalid_argument, directory.string() + " is there already; name a new directory"};

@@ -66,7 +66,9 @@ Status write_metadata(const SetPaths& paths, const Plan& plan, const SetStatus& 
   json.begin_object("utilization_stats");
   json.member("avg_utilization", room > 0 ? static_cast<double>(counts.tokens) / room : 0.0);
   json.member("total_tokens", counts.tokens);
-  json.member("efficiency_ratio", counts.tokens_in > 0 ? static_cast<double>(counts.tokens) / static_cast<double>(counts.tokens_in) : 1.0);
+  json.member("efficiency_ratio", counts.tokens_in > 0 ? static_cast<double>(counts.tokens) /
+                                                             static_cast<double>(counts.tokens_in)
+                                                       : 1.0);
   json.end_object();
   json.member("complete", status.is_complete());
   json.member("bytes", status.bytes());

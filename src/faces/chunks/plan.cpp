@@ -1,10 +1,10 @@
 #include "faces/chunks/plan.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
-#include <unistd.h>
 
 #include "base/byte_reader.h"
 #include "base/sha256.h"
@@ -20,8 +20,9 @@ constexpr std::string_view kTextsKind = "plan.texts";
 constexpr uint32_t kPlanVersion = 1;
 
 Error damaged(const std::string& what) {
-  return {ErrorCode::corruption,
-          "the plan: " + what + "; move DIR/plan away and run the same build again: finished chunks are kept"};
+  return {
+      ErrorCode::corruption,
+      "the plan: " + what + "; move DIR/plan away and run the same build again: finished chunks are kept"};
 }
 
 std::string encode_head(const Plan& plan) {
@@ -40,15 +41,16 @@ std::string encode_head(const Plan& plan) {
 Status decode_head(Bytes value, Plan& plan) {
   ByteReader reader(value);
   if (const auto version = reader.read<uint32_t>(); version != kPlanVersion)
-    return Error{ErrorCode::incompatible, "a plan of version " + std::to_string(version) + "; this lmemo reads version " +
-                                              std::to_string(kPlanVersion)};
+    return Error{ErrorCode::incompatible, "a plan of version " + std::to_string(version) +
+                                              "; this lmemo reads version " + std::to_string(kPlanVersion)};
   plan.parameters.tokenizer_name = reader.text();
   plan.tokenizer_path = reader.text();
   plan.chunk_sequences = reader.read<uint64_t>();
   plan.chunk_bytes = reader.read<uint64_t>();
   plan.limit_documents = reader.read<uint64_t>();
   plan.inputs.clear();
-  for (auto count = reader.read<uint32_t>(); count > 0 && reader.ok(); --count) plan.inputs.emplace_back(reader.text());
+  for (auto count = reader.read<uint32_t>(); count > 0 && reader.ok(); --count)
+    plan.inputs.emplace_back(reader.text());
   if (!reader.is_at_end()) return damaged("its head is damaged");
   return {};
 }
@@ -223,8 +225,8 @@ Result<std::optional<Plan>> load_plan(const Path& directory) {
   LMEMO_ASSIGN(const FileStatus status, files.status(directory / "plan"));
   if (status.type != FileType::directory) return std::optional<Plan>();
   LMEMO_ASSIGN(const std::vector<std::string> names, files.list(directory / "plan"));
-  const auto count = static_cast<uint32_t>(
-      std::count_if(names.begin(), names.end(), [](const std::string& name) { return name.ends_with(".plan"); }));
+  const auto count = static_cast<uint32_t>(std::count_if(
+      names.begin(), names.end(), [](const std::string& name) { return name.ends_with(".plan"); }));
   if (count == 0) return std::optional<Plan>();
   Plan plan;
   for (uint32_t number = 0; number < count; ++number) {
@@ -250,12 +252,15 @@ Status append_to_plan(const Path& directory, Plan& plan, PlanPart part) {
   LMEMO_ASSIGN(const Key sources_key, Key::of(kSourcesKind, {}));
   LMEMO_ASSIGN(const Key entries_key, Key::of(kEntriesKind, {}));
   LMEMO_ASSIGN(const Key texts_key, Key::of(kTextsKind, {}));
-  const std::string head = encode_head(plan), sources = encode_sources(part.sources), entries = encode_entries(part.entries);
+  const std::string head = encode_head(plan), sources = encode_sources(part.sources),
+                    entries = encode_entries(part.entries);
   const Bytes texts = std::as_bytes(std::span(part.texts_seen));
   const std::array records = {
       NewRecord{RecordType::value, head_key.digest(), text_of(head_key.encoding()), bytes_of(head), 0, 0},
-      NewRecord{RecordType::value, sources_key.digest(), text_of(sources_key.encoding()), bytes_of(sources), 0, 0},
-      NewRecord{RecordType::value, entries_key.digest(), text_of(entries_key.encoding()), bytes_of(entries), 0, 0},
+      NewRecord{RecordType::value, sources_key.digest(), text_of(sources_key.encoding()), bytes_of(sources),
+                0, 0},
+      NewRecord{RecordType::value, entries_key.digest(), text_of(entries_key.encoding()), bytes_of(entries),
+                0, 0},
       NewRecord{RecordType::value, texts_key.digest(), text_of(texts_key.encoding()), texts, 0, 0}};
   const uint64_t capacity = head.size() + sources.size() + entries.size() + texts.size() + 4096;
   LMEMO_ASSIGN(const auto writer, SegmentWriter::create(files, temporary, plan.parts + 1, 0, capacity));

@@ -31,7 +31,7 @@ struct PlanRange {
   uint64_t end = 0;
   uint64_t first_line = 1;
   uint64_t documents = 0;
-  uint64_t first_hash = 0;  // XXH3 of the first document, to find the range again in an edited file.
+  uint64_t first_hash = 0;    // XXH3 of the first document, to find the range again in an edited file.
   bool ends_in_line = false;  // The stream ended there without a newline.
   Digest sha256;
   bool operator==(const PlanRange&) const = default;
@@ -49,15 +49,15 @@ struct PlanEntry {
 
 struct Plan {
   ChunkParameters parameters;
-  std::string tokenizer_path;      // Where it was; for whoever builds without naming it.
-  uint64_t chunk_sequences = 8000; // Rows wanted in a chunk …
-  uint64_t chunk_bytes = 0;        // … and the source bytes that give as many, about: where the scan cuts.
-  uint64_t limit_documents = 0;    // 0: none.
-  std::vector<std::string> inputs; // As given, absolute.
+  std::string tokenizer_path;       // Where it was; for whoever builds without naming it.
+  uint64_t chunk_sequences = 8000;  // Rows wanted in a chunk …
+  uint64_t chunk_bytes = 0;         // … and the source bytes that give as many, about: where the scan cuts.
+  uint64_t limit_documents = 0;     // 0: none.
+  std::vector<std::string> inputs;  // As given, absolute.
   std::map<uint32_t, PlanSource> sources;
-  std::vector<PlanEntry> entries;  // By number, without gaps.
+  std::vector<PlanEntry> entries;                     // By number, without gaps.
   std::vector<std::array<std::byte, 16>> texts_seen;  // With deduplication: the start of each text's SHA-256.
-  uint32_t parts = 0;              // Files.
+  uint32_t parts = 0;                                 // Files.
 
   uint64_t documents() const;
   Key key_of(const PlanEntry& entry) const { return chunk_key(entry.number, parameters, entry.contents()); }

@@ -36,7 +36,9 @@ class Scan {
         report_(report),
         watch_(watch),
         next_number_(plan.entries.size()),
-        documents_left_(plan.limit_documents == 0 ? UINT64_MAX : plan.limit_documents - std::min(plan.limit_documents, plan.documents())),
+        documents_left_(plan.limit_documents == 0
+                            ? UINT64_MAX
+                            : plan.limit_documents - std::min(plan.limit_documents, plan.documents())),
         buffer_(kScanBuffer) {
     if (plan.parameters.deduplicates) seen_.insert(plan.texts_seen.begin(), plan.texts_seen.end());
     for (const auto& [number, source] : plan.sources) {
@@ -189,8 +191,8 @@ class Scan {
     // Simdjson reads past the end of a line.
     padded_.assign(bytes);
     padded_.append(kRangePadding, '\0');
-    for_each_document(source_.type, std::string_view(padded_).substr(0, bytes.size()), range_.begin, 1, parser_, field_,
-                      [&](const Document& found) {
+    for_each_document(source_.type, std::string_view(padded_).substr(0, bytes.size()), range_.begin, 1,
+                      parser_, field_, [&](const Document& found) {
                         if (!found.verdict.ok() || found.text.empty()) return;
                         const auto digest = short_digest(found.text);
                         if (seen_.insert(digest).second) {
@@ -280,7 +282,8 @@ SourceType type_of_input(const Path& path) {
   return SourceType::text;
 }
 
-Result<std::vector<InputFile>> find_input_files(const std::vector<std::string>& inputs, const Path& working_directory) {
+Result<std::vector<InputFile>> find_input_files(const std::vector<std::string>& inputs,
+                                                const Path& working_directory) {
   std::vector<InputFile> files;
   for (const std::string& input : inputs) {
     const Path path = (working_directory / input).lexically_normal();
@@ -297,16 +300,17 @@ Result<std::vector<InputFile>> find_input_files(const std::vector<std::string>& 
       for (const Path& piece : path) (has_glob(piece.string()) || !pattern.empty() ? pattern : root) /= piece;
       const size_t before = files.size();
       LMEMO_TRY(add_directory(root, {.include = {pattern.generic_string()}}, files));
-      if (files.size() == before)
-        return Error{ErrorCode::invalid_argument, "no file matches " + input};
+      if (files.size() == before) return Error{ErrorCode::invalid_argument, "no file matches " + input};
     } else {
-      return Error{ErrorCode::invalid_argument, "there is no " + path.string() + "; expected a file, a directory or a glob"};
+      return Error{ErrorCode::invalid_argument,
+                   "there is no " + path.string() + "; expected a file, a directory or a glob"};
     }
   }
   return files;
 }
 
-Result<Sample> sample_inputs(const std::vector<InputFile>& files, const ChunkParameters& parameters, const Tokenizer& tokenizer) {
+Result<Sample> sample_inputs(const std::vector<InputFile>& files, const ChunkParameters& parameters,
+                             const Tokenizer& tokenizer) {
   Sample sample;
   LMEMO_ASSIGN(const FieldPath field, FieldPath::parse(parameters.text_field));
   const size_t count = std::min(files.size(), kSampleFiles);
@@ -350,7 +354,8 @@ Result<Sample> sample_inputs(const std::vector<InputFile>& files, const ChunkPar
   return sample;
 }
 
-Result<PlanPart> scan(const Plan& plan, const std::vector<InputFile>& files, ScanReport& report, const Watch& watch) {
+Result<PlanPart> scan(const Plan& plan, const std::vector<InputFile>& files, ScanReport& report,
+                      const Watch& watch) {
   return Scan(plan, report, watch).run(files);
 }
 

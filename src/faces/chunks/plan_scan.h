@@ -17,8 +17,10 @@ struct InputFile {
 };
 
 // Files, directories and globs, in the order given; what is in a directory or matches a glob is sorted. Absolute.
-Result<std::vector<InputFile>> find_input_files(const std::vector<std::string>& inputs, const Path& working_directory);
-SourceType type_of_input(const Path& path);  // By its name: .jsonl, .ndjson, .json and the same with .gz or .zst.
+Result<std::vector<InputFile>> find_input_files(const std::vector<std::string>& inputs,
+                                                const Path& working_directory);
+SourceType type_of_input(
+    const Path& path);  // By its name: .jsonl, .ndjson, .json and the same with .gz or .zst.
 
 // How many source bytes give a token, from the starts of up to 16 files. The same for the same files.
 struct Sample {
@@ -26,19 +28,24 @@ struct Sample {
   uint64_t tokens = 0;
   uint64_t documents = 0;
   std::vector<double> bytes_per_token;  // Of each file, for error bars.
-  double ratio() const { return tokens == 0 ? 4.0 : static_cast<double>(bytes) / static_cast<double>(tokens); }
+  double ratio() const {
+    return tokens == 0 ? 4.0 : static_cast<double>(bytes) / static_cast<double>(tokens);
+  }
 };
-Result<Sample> sample_inputs(const std::vector<InputFile>& files, const ChunkParameters& parameters, const Tokenizer& tokenizer);
+Result<Sample> sample_inputs(const std::vector<InputFile>& files, const ChunkParameters& parameters,
+                             const Tokenizer& tokenizer);
 
 struct ScanReport {
   uint64_t files = 0;
-  uint64_t bytes = 0;       // Newly planned.
+  uint64_t bytes = 0;  // Newly planned.
   uint64_t documents = 0;
   uint64_t duplicates = 0;
-  uint64_t changed = 0;     // Files that are planned already and look different now: `show` says which chunks are stale.
+  uint64_t changed =
+      0;  // Files that are planned already and look different now: `show` says which chunks are stale.
 };
 
 // What the plan lacks: new files, and what was appended to known ones. Nothing is written. Requires: chunk_bytes is set.
-Result<PlanPart> scan(const Plan& plan, const std::vector<InputFile>& files, ScanReport& report, const Watch& watch);
+Result<PlanPart> scan(const Plan& plan, const std::vector<InputFile>& files, ScanReport& report,
+                      const Watch& watch);
 
 }  // namespace lmemo::chunks

@@ -25,7 +25,8 @@ uint64_t slack(uint64_t bytes) { return bytes / 10 + 65536; }
 // Reads one changed source and says where its ranges are now.
 class Alignment {
  public:
-  Alignment(const PlanSource& source, std::vector<PlanRange> ranges) : source_(source), ranges_(std::move(ranges)) {}
+  Alignment(const PlanSource& source, std::vector<PlanRange> ranges)
+      : source_(source), ranges_(std::move(ranges)) {}
 
   // Ranges with their new places; `changed` says which have new content.
   Status align() {
@@ -87,7 +88,8 @@ class Alignment {
     range.end = position_ + length;
     range.first_line = line_;
     LMEMO_TRY(reader_.read(source_.path, range.begin, range.end, 0, bytes_));
-    line_ += static_cast<uint64_t>(std::count(bytes_.begin(), bytes_.end(), '\n')) + (range.ends_in_line ? 1 : 0);
+    line_ +=
+        static_cast<uint64_t>(std::count(bytes_.begin(), bytes_.end(), '\n')) + (range.ends_in_line ? 1 : 0);
     position_ = range.end;
     return {};
   }
@@ -125,9 +127,11 @@ class Alignment {
         break;
       }
     }
-    if (found == ranges_.size())  // To the end of the file: leave what was appended to whoever extends the plan.
+    if (found ==
+        ranges_.size())  // To the end of the file: leave what was appended to whoever extends the plan.
       if (!line_ends.empty() && line_ends.back() - position_ > old_bytes + slack(old_bytes))
-        while (line_ends.size() > 1 && line_ends[line_ends.size() - 2] - position_ >= old_bytes) line_ends.pop_back();
+        while (line_ends.size() > 1 && line_ends[line_ends.size() - 2] - position_ >= old_bytes)
+          line_ends.pop_back();
     return divide(first, found, line_ends, next);
   }
 
@@ -150,7 +154,8 @@ class Alignment {
       range.ends_in_line = !bytes_.empty() && bytes_.back() != '\n';
       for (std::string_view rest = bytes_; !rest.empty();) {
         const size_t length = std::min(rest.find('\n'), rest.size() - 1) + 1;
-        if (!is_blank(rest.substr(0, length)) && range.documents++ == 0) range.first_hash = checksum(bytes_of(rest.substr(0, length)));
+        if (!is_blank(rest.substr(0, length)) && range.documents++ == 0)
+          range.first_hash = checksum(bytes_of(rest.substr(0, length)));
         rest.remove_prefix(length);
         ++line_;
       }
@@ -220,7 +225,8 @@ Result<Reconciliation> reconcile(const Plan& plan, const Watch& watch) {
     if (alignment.reaches_end()) now.stamp = *stamp;
     now.planned_bytes = alignment.planned_bytes();
     now.planned_lines = alignment.planned_lines();
-    if (now.planned_bytes != source.planned_bytes || now.stamp != source.stamp) result.revision.sources.push_back(now);
+    if (now.planned_bytes != source.planned_bytes || now.stamp != source.stamp)
+      result.revision.sources.push_back(now);
   }
   for (auto& [entry, revision] : revised) result.revision.entries.push_back(std::move(revision));
   result.stale.assign(stale.begin(), stale.end());

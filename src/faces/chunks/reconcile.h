@@ -10,9 +10,9 @@
 namespace lmemo::chunks {
 
 struct Reconciliation {
-  std::vector<uint64_t> stale;     // Chunks whose sources changed.
-  std::vector<uint64_t> lost;      // Chunks of which a source is gone: they cannot be built again.
-  std::vector<std::string> gone;   // Those sources.
+  std::vector<uint64_t> stale;    // Chunks whose sources changed.
+  std::vector<uint64_t> lost;     // Chunks of which a source is gone: they cannot be built again.
+  std::vector<std::string> gone;  // Those sources.
   // What the plan should say: entries with their new content or their new place, sources with their new stamps.
   PlanPart revision;
 };

@@ -81,8 +81,8 @@ std::string encode_registry(const Registry& registry) {
   append_le(value, kRegistryVersion);
   append_le(value, static_cast<uint32_t>(registry.size()));
   for (const auto& [number, entry] : registry)
-    append_le(value, StoredEntry{number, entry.bytes, entry.modified_ns, entry.counts, entry.blocks, entry.rows_per_block,
-                                 entry.sha256, entry.content_sha256, entry.key});
+    append_le(value, StoredEntry{number, entry.bytes, entry.modified_ns, entry.counts, entry.blocks,
+                                 entry.rows_per_block, entry.sha256, entry.content_sha256, entry.key});
   return value;
 }
 
@@ -93,9 +93,10 @@ Result<Registry> decode_registry(Bytes value) {
   Registry registry;
   for (uint32_t at = 0; at < count; ++at) {
     const auto stored = reader.read<StoredEntry>();
-    registry.emplace_hint(registry.end(), stored.number,
-                          RegistryEntry{stored.number, stored.bytes, stored.modified_ns, stored.counts, stored.blocks,
-                                        stored.rows_per_block, stored.sha256, stored.content_sha256, stored.key});
+    registry.emplace_hint(
+        registry.end(), stored.number,
+        RegistryEntry{stored.number, stored.bytes, stored.modified_ns, stored.counts, stored.blocks,
+                      stored.rows_per_block, stored.sha256, stored.content_sha256, stored.key});
   }
   return registry;
 }
@@ -138,20 +139,23 @@ Result<std::vector<FoundChunk>> list_chunks(const SetPaths& paths) {
   while (const dirent* const item = ::readdir(listing.get())) {
     const std::optional<uint64_t> number = SetPaths::number_of_chunk(item->d_name);
     struct stat status;
-    if (number && ::fstatat(::dirfd(listing.get()), item->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode))
+    if (number && ::fstatat(::dirfd(listing.get()), item->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(status.st_mode))
       found.push_back({*number, static_cast<uint64_t>(status.st_size),
                        int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec});
     errno = 0;
   }
   if (errno != 0) return errno_error(errno, "list", paths.chunks());
-  std::sort(found.begin(), found.end(), [](const FoundChunk& a, const FoundChunk& b) { return a.number < b.number; });
+  std::sort(found.begin(), found.end(),
+            [](const FoundChunk& a, const FoundChunk& b) { return a.number < b.number; });
   return found;
 }
 
 Result<RegistryEntry> describe_chunk(const SetPaths& paths, const FoundChunk& found) {
   LMEMO_ASSIGN(const auto file, ChunkFile::open(paths.chunk(found.number)));
   if (file->number() != found.number)
-    return Error{ErrorCode::corruption, paths.chunk(found.number).string() + " holds chunk " + std::to_string(file->number())};
+    return Error{ErrorCode::corruption,
+                 paths.chunk(found.number).string() + " holds chunk " + std::to_string(file->number())};
   RegistryEntry entry;
   entry.number = found.number;
   entry.bytes = found.bytes;

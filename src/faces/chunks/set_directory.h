@@ -42,7 +42,7 @@ struct RegistryEntry {
   ChunkCounts counts;
   uint32_t blocks = 0;
   uint32_t rows_per_block = 0;
-  Digest sha256;          // Of the whole file; zeros if nobody has read it yet.
+  Digest sha256;  // Of the whole file; zeros if nobody has read it yet.
   Digest content_sha256;
   Digest key;
 
@@ -55,7 +55,8 @@ using Registry = std::map<uint64_t, RegistryEntry>;
 // An empty one if there is none, or if it is damaged: it is only a memory.
 Registry load_registry(const SetPaths& paths);
 // Puts these in and keeps the others; those in `gone` are taken out. Several processes may do so at once.
-Status update_registry(const SetPaths& paths, const Registry& entries, const std::vector<uint64_t>& gone = {});
+Status update_registry(const SetPaths& paths, const Registry& entries,
+                       const std::vector<uint64_t>& gone = {});
 
 std::string encode_registry(const Registry& registry);
 Result<Registry> decode_registry(Bytes value);

@@ -20,7 +20,8 @@ std::vector<std::string> coverage_problems_of(const Plan& plan) {
     const std::string name = plan.sources.at(source).path.string();
     for (size_t at = 1; at < parts.size(); ++at)
       if (parts[at].first < parts[at - 1].second)
-        problems.push_back(name + ": bytes " + std::to_string(parts[at].first) + " to " + std::to_string(parts[at - 1].second) + " are in two chunks");
+        problems.push_back(name + ": bytes " + std::to_string(parts[at].first) + " to " +
+                           std::to_string(parts[at - 1].second) + " are in two chunks");
   }
   return problems;
 }
@@ -65,7 +66,8 @@ class Looking {
     // Spread evenly: the first chunk of every 1 / sample.
     if (options_.sample >= 1) return true;
     const double position = static_cast<double>(found.number) * options_.sample;
-    return found.number == 0 || static_cast<uint64_t>(position) != static_cast<uint64_t>(position - options_.sample);
+    return found.number == 0 ||
+           static_cast<uint64_t>(position) != static_cast<uint64_t>(position - options_.sample);
   }
 
   void note(const RegistryEntry& entry) {
@@ -75,7 +77,8 @@ class Looking {
     status_.states[entry.number] = is_planned ? ChunkState::sound : ChunkState::stale;
     const uint64_t documents = entry.counts.documents + entry.counts.left_out();
     if (is_planned && documents != planned.documents())
-      note_damage(entry.number, "it accounts for " + std::to_string(documents) + " documents, the plan has " + std::to_string(planned.documents()));
+      note_damage(entry.number, "it accounts for " + std::to_string(documents) + " documents, the plan has " +
+                                    std::to_string(planned.documents()));
   }
 
   void note_damage(uint64_t number, const std::string& what) {
@@ -118,8 +121,10 @@ class Looking {
     LMEMO_ASSIGN(entry.sha256, file->verify());
     const auto known = known_.find(found.number);
     // A chunk that was built again from other sources has another key.
-    if (known != known_.end() && known->second.key == entry.key && known->second.sha256 != Digest() && known->second.sha256 != entry.sha256)
-      return Error{ErrorCode::corruption, "SHA-256 " + entry.sha256.hex() + ", the registry has " + known->second.sha256.hex()};
+    if (known != known_.end() && known->second.key == entry.key && known->second.sha256 != Digest() &&
+        known->second.sha256 != entry.sha256)
+      return Error{ErrorCode::corruption,
+                   "SHA-256 " + entry.sha256.hex() + ", the registry has " + known->second.sha256.hex()};
     return entry;
   }
 
@@ -130,7 +135,8 @@ class Looking {
     LMEMO_ASSIGN(const std::vector<std::string> names, files.list(paths_.leases()));
     for (const std::string& name : names) {
       const auto taken = files.take_over(paths_.leases() / name);
-      if (!taken.ok() && taken.error().code == ErrorCode::busy) status_.leased.push_back(std::strtoull(name.c_str(), nullptr, 10));
+      if (!taken.ok() && taken.error().code == ErrorCode::busy)
+        status_.leased.push_back(std::strtoull(name.c_str(), nullptr, 10));
     }
     std::sort(status_.leased.begin(), status_.leased.end());
     return {};
@@ -166,7 +172,8 @@ std::vector<uint64_t> SetStatus::with(ChunkState state) const {
 }
 
 bool SetStatus::is_complete() const {
-  return std::all_of(states.begin(), states.end(), [](ChunkState state) { return state == ChunkState::sound; });
+  return std::all_of(states.begin(), states.end(),
+                     [](ChunkState state) { return state == ChunkState::sound; });
 }
 
 ChunkCounts SetStatus::counts() const {
@@ -194,7 +201,8 @@ uint64_t SetStatus::bytes() const {
   return sum;
 }
 
-Result<SetStatus> status_of(const SetPaths& paths, const Plan& plan, const StatusOptions& options, const Watch& watch) {
+Result<SetStatus> status_of(const SetPaths& paths, const Plan& plan, const StatusOptions& options,
+                            const Watch& watch) {
   return Looking(paths, plan, options, watch).run();
 }
 

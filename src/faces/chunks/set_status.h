@@ -21,15 +21,15 @@ struct SetStatus {
   std::vector<ChunkState> states;  // By number.
   Registry registry;               // Of those that could be read, stale ones too.
   std::vector<DamagedChunk> damaged;
-  std::vector<uint64_t> foreign;   // Chunk files that the plan does not know.
+  std::vector<uint64_t> foreign;               // Chunk files that the plan does not know.
   std::vector<std::string> coverage_problems;  // Of the plan: documents twice, or in no chunk.
-  std::vector<uint64_t> leased;    // Being built right now.
+  std::vector<uint64_t> leased;                // Being built right now.
   Reconciliation sources;
   uint64_t checked = 0, checked_bytes = 0;  // Read in full.
 
   std::vector<uint64_t> with(ChunkState state) const;
   bool is_complete() const;
-  ChunkCounts counts() const;      // Of the sound ones.
+  ChunkCounts counts() const;  // Of the sound ones.
   uint64_t bytes() const;
 };
 
@@ -40,12 +40,13 @@ enum class Check {
 
 struct StatusOptions {
   Check check = Check::changed;
-  double sample = 1;               // With Check::all: which part of the chunks, spread evenly.
+  double sample = 1;  // With Check::all: which part of the chunks, spread evenly.
   bool compares_sources = true;
   unsigned workers = 1;
 };
 
-Result<SetStatus> status_of(const SetPaths& paths, const Plan& plan, const StatusOptions& options, const Watch& watch);
+Result<SetStatus> status_of(const SetPaths& paths, const Plan& plan, const StatusOptions& options,
+                            const Watch& watch);
 
 // Leftovers of builds that are no longer alive.
 struct Leftover {

@@ -11,7 +11,9 @@ namespace {
 
 constexpr uint32_t kMaxIds = 1u << 26;
 
-Error damaged(const std::string& what) { return {ErrorCode::corruption, "the token ids of the chunk: " + what}; }
+Error damaged(const std::string& what) {
+  return {ErrorCode::corruption, "the token ids of the chunk: " + what};
+}
 
 }  // namespace
 
