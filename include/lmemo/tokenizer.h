@@ -152,6 +152,8 @@ class Tokenizer {
                                      const DecodeOptions& options = {}) const = 0;
 
   virtual size_t vocab_size() const = 0;  // Tokens of the model and added tokens together.
+  // Every id is below. More than vocab_size() where ids have gaps.
+  virtual uint64_t id_limit() const { return vocab_size(); }
   virtual std::optional<uint32_t> token_to_id(std::string_view token) const = 0;
   virtual std::optional<std::string> id_to_token(uint32_t id) const = 0;
 

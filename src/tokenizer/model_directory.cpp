@@ -111,6 +111,7 @@ class DirectoryTokenizer final : public Tokenizer {
     return tokenizer_->load_pieces(path);
   }
   size_t vocab_size() const override { return tokenizer_->vocab_size(); }
+  uint64_t id_limit() const override { return tokenizer_->id_limit(); }
   std::optional<uint32_t> token_to_id(std::string_view token) const override {
     return tokenizer_->token_to_id(token);
   }

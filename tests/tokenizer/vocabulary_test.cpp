@@ -15,6 +15,7 @@ TEST_CASE("every token has its id and every id its token, however many there are
   const auto token = [](uint32_t i) { return std::string(i % 7, 'x') + std::to_string(i); };
   for (uint32_t i = 0; i < count; ++i) REQUIRE(vocabulary.add(token(i), i * 3 + 1) == Vocabulary::Added::yes);
   CHECK(vocabulary.size() == count);
+  CHECK(vocabulary.id_limit() == (count - 1) * 3 + 2);
   for (uint32_t i = 0; i < count; ++i) {
     REQUIRE(vocabulary.id_of(token(i)) == i * 3 + 1);
     REQUIRE(vocabulary.token_of(i * 3 + 1) == token(i));
@@ -33,6 +34,7 @@ TEST_CASE("neither a token nor an id is added twice") {
   Vocabulary vocabulary;
   CHECK_FALSE(vocabulary.id_of(""));
   CHECK_FALSE(vocabulary.token_of(0));
+  CHECK(vocabulary.id_limit() == 0);
   CHECK(vocabulary.add("a", 5) == Vocabulary::Added::yes);
   CHECK(vocabulary.add("a", 6) == Vocabulary::Added::token_is_there);
   CHECK(vocabulary.add("b", 5) == Vocabulary::Added::id_is_there);

@@ -33,17 +33,6 @@ std::string chunk_map(const chunks::SetStatus& status, size_t columns) {
   return map;
 }
 
-// Chunks a second, by when the last ones were published.
-double recent_rate(const chunks::SetStatus& status) {
-  std::vector<int64_t> times;
-  for (const auto& [number, entry] : status.registry) times.push_back(entry.modified_ns);
-  if (times.size() < 3) return 0;
-  std::sort(times.begin(), times.end());
-  const size_t first = times.size() > 50 ? times.size() - 50 : 0;
-  const double seconds = static_cast<double>(times.back() - times[first]) * 1e-9;
-  return seconds > 0 ? static_cast<double>(times.size() - 1 - first) / seconds : 0;
-}
-
 int exit_code_of(const chunks::SetStatus& status) {
   if (!status.damaged.empty() || !status.coverage_problems.empty()) return kExitDamage;
   return status.is_complete() ? kExitFine : kExitGaps;
@@ -67,7 +56,7 @@ void status_json(CommandContext& context, const Path& directory, const chunks::P
   add_numbers(json, "missing", status.with(ChunkState::missing));
   add_numbers(json, "damaged", status.with(ChunkState::damaged));
   add_numbers(json, "stale", status.with(ChunkState::stale));
-  add_numbers(json, "building", status.leased);
+  add_numbers(json, "building", status.claimed);
   json.member("bytes", status.bytes());
   json.member("sequence_length", plan.parameters.sequence_length);
   json.member("strategy", plan.parameters.strategy);
@@ -105,8 +94,8 @@ void status_words(CommandContext& context, const Path& directory, const chunks::
   for (const ChunkState state : {ChunkState::missing, ChunkState::damaged, ChunkState::stale})
     if (const auto numbers = status.with(state); !numbers.empty())
       table.add({std::string(name_of(state)), ranges_in_words(numbers)});
-  if (!status.leased.empty()) {
-    std::string words = ranges_in_words(status.leased);
+  if (!status.claimed.empty()) {
+    std::string words = ranges_in_words(status.claimed);
     const double rate = recent_rate(status);
     if (rate > 0)
       words += "; " + format_fixed(rate, 2) + " chunks/s, " +
@@ -278,8 +267,9 @@ std::vector<CommandSpec> chunks_commands() {
   CommandSpec group;
   group.name = "chunks";
   group.summary = "pack a corpus into checked training chunks: plan, build, fill, repair, grow";
-  for (auto& commands : {chunks_build_commands(), chunks_look_commands()})
+  for (auto& commands : {chunks_build_commands(), chunks_mend_commands(), chunks_look_commands()})
     group.subcommands.insert(group.subcommands.end(), commands.begin(), commands.end());
+  group.subcommands.push_back(chunks_estimate_command());
   group.subcommands.push_back(chunks_export_command());
   group.examples = {
       {"lmemo chunks build corpus.jsonl --tokenizer gpt2 --output corpus.chunks", "JSON lines to rows."}};

@@ -22,9 +22,14 @@ bool chunks_flag(const CommandContext& context, const std::string& name);
 // Shows progress as --progress says: on the terminal, or as lines of JSON.
 Watch chunks_watch(CommandContext& context);
 
+// INPUT…, as the commands that plan take it.
+PositionalSpec chunks_inputs(bool is_required);
 // Options of all commands that plan, of all that build, of all that look.
 std::vector<OptionSpec> chunks_plan_options();
 std::vector<OptionSpec> chunks_build_options();
+
+// Settings of [chunks] that nobody knows are an error.
+Status check_chunks_settings(const Settings& settings);
 
 struct WantedChunks {
   chunks::Plan plan;  // Parameters only; no sources, no entries.
@@ -44,6 +49,19 @@ Path directory_argument(const CommandContext& context, const std::string& text);
 Result<std::vector<std::string>> local_inputs(CommandContext& context, const std::vector<std::string>& inputs,
                                               const Path& directory, const std::string& text_field);
 
+// A directory that goes away with it. For inputs that must leave nothing behind.
+class ScratchFolder {
+ public:
+  ScratchFolder();
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const Path& path() const { return path_; }  // Made by whoever writes there first.
+
+ private:
+  Path path_;
+};
+
 // Held until it goes away. Waits for whoever has it.
 Result<std::unique_ptr<FileLock>> lock_plan(CommandContext& context, const Path& directory);
 // Makes the plan or adds what it lacks. Requires: the lock.
@@ -57,6 +75,8 @@ Result<PlannedChunks> make_or_extend_plan(CommandContext& context, const Path& d
                                           std::optional<chunks::Plan> plan, const WantedChunks* wanted,
                                           const std::vector<std::string>& inputs, bool is_dry_run);
 
+void tell_plan(CommandContext& context, const Path& directory, const PlannedChunks& planned, bool is_dry_run);
+
 // Which chunks --start-chunk, --end-chunk and --shard leave.
 Result<std::vector<uint64_t>> asked_chunks(const CommandContext& context, uint64_t chunk_count);
 
@@ -65,10 +85,17 @@ int build_and_tell(CommandContext& context, const Path& directory, const chunks:
                    const Tokenizer& tokenizer, const std::vector<uint64_t>& numbers,
                    const chunks::ScanReport* scan);
 
+// Finds the gaps, tells what they will take, builds them; the exit code.
+int fill_gaps(CommandContext& context, const Path& directory);
+// Chunks a second, by when the last ones were published; 0: not known.
+double recent_rate(const chunks::SetStatus& status);
+
 void add_numbers(JsonWriter& json, std::string_view name, const std::vector<uint64_t>& numbers);
 std::string ranges_in_words(const std::vector<uint64_t>& numbers);  // "3, 5–9"
 
 std::vector<CommandSpec> chunks_build_commands();
+std::vector<CommandSpec> chunks_mend_commands();
+CommandSpec chunks_estimate_command();
 std::vector<CommandSpec> chunks_look_commands();
 CommandSpec chunks_export_command();
 

@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <mutex>
 #include <thread>
 
-#include "base/clock.h"
+#include "base/claim_file.h"
 #include "base/tick_clock.h"
 #include "base/units.h"
 #include "faces/chunks/range_reader.h"
@@ -33,16 +32,7 @@ void add(ChunkCounts& sum, const ChunkCounts& counts) {
   sum.duplicates += counts.duplicates;
 }
 
-uint64_t resident_bytes() {
-  unsigned long long total = 0, resident = 0;
-  if (std::FILE* const file = std::fopen("/proc/self/statm", "r")) {
-    if (std::fscanf(file, "%llu %llu", &total, &resident) != 2) resident = 0;
-    std::fclose(file);
-  }
-  return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-}
-
-enum class Outcome { built, there, leased };
+enum class Outcome { built, there, claimed };
 
 class Build {
  public:
@@ -54,18 +44,28 @@ class Build {
     start_ns_ = monotonic_ns();
     LMEMO_TRY(paths_.make());
     registry_ = load_registry(paths_);
-    total_chunks_ = numbers.size();
-    for (const uint64_t number : numbers) total_bytes_ += plan_.entries[number].bytes();
     LMEMO_ASSIGN(report_.workers, workers_for(numbers));
+    LMEMO_ASSIGN(ClaimFile claims, ClaimFile::open(paths_.claims()));
+    claims_ = &claims;
+    BuildTotals totals{.chunks = numbers.size(),
+                       .sequence_length = plan_.parameters.sequence_length,
+                       .vocab_size = plan_.parameters.vocab_size,
+                       .memory_limit = options_.memory_limit};
+    for (const uint64_t number : numbers) {
+      totals.documents += plan_.entries[number].documents();
+      totals.bytes += plan_.entries[number].bytes();
+    }
+    BuildProgress progress(watch_, totals);
+    progress_ = &progress;
     pending_ = std::move(numbers);
 
     while (true) {
       run_workers();
       if (is_stopped_) break;
-      if (leased_.empty() || !options_.waits_for_others) break;
+      if (claimed_.empty() || !options_.waits_for_others) break;
       // Others build these. Those they finish are done, those they give up are ours.
-      pending_ = std::move(leased_);
-      leased_.clear();
+      pending_ = std::move(claimed_);
+      claimed_.clear();
       next_ = 0;
       std::this_thread::sleep_for(milliseconds(100));
     }
@@ -113,7 +113,6 @@ class Build {
       const uint64_t number = pending_[at];
       const auto outcome = build(number, worker, reader);
       const std::lock_guard guard(mutex_);
-      if (watch_.stopped()) is_stopped_ = true;
       if (!outcome.ok()) {
         const ErrorCode code = outcome.error().code;
         if (code == ErrorCode::interrupted) {
@@ -127,37 +126,31 @@ class Build {
           is_stopped_ = true;
           return;
         }
-      } else if (*outcome == Outcome::leased) {
-        leased_.push_back(number);
-        continue;
+      } else if (*outcome == Outcome::claimed) {
+        claimed_.push_back(number);
       } else if (*outcome == Outcome::there) {
         ++report_.by_others;
       }
-      done_bytes_ += plan_.entries[number].bytes();
-      ++done_chunks_;
-      tell();
     }
   }
 
   Result<Outcome> build(uint64_t number, unsigned worker, RangeReader& reader) {
-    FileSystem& files = real_file_system();
     const PlanEntry& entry = plan_.entries[number];
     const Digest key = plan_.key_of(entry).digest();
     LMEMO_ASSIGN(bool is_there, is_published(number, key));
-    if (is_there) return Outcome::there;
-    LMEMO_ASSIGN(const std::unique_ptr<WritableFile> lease, lease_of(number));
-    if (!lease) return Outcome::leased;
-    // Published between the look and the lease?
-    auto again = is_published(number, key);
-    if (!again.ok() || *again) {
-      LMEMO_TRY(files.remove(paths_.lease(number)));
-      if (!again.ok()) return again.error();
+    if (!is_there && !claims_->try_claim(number)) return Outcome::claimed;
+    ChunkSteps steps(*progress_, entry.bytes(), entry.documents());
+    if (is_there) {
+      LMEMO_TRY(steps.reach(BuildPhase::publish, 1));
       return Outcome::there;
     }
-    Status built = build_leased(number, entry, worker, reader);
-    LMEMO_TRY(files.remove(paths_.lease(number)));
-    if (!built.ok()) return built.error();
-    return Outcome::built;
+    Result<bool> again = is_published(number, key);  // Between the look and the claim?
+    Status built;
+    if (again.ok() && !*again) built = build_claimed(number, entry, worker, reader, steps);
+    claims_->release(number);
+    LMEMO_ASSIGN(is_there, std::move(again));
+    LMEMO_TRY(built);
+    return is_there ? Outcome::there : Outcome::built;
   }
 
   Result<bool> is_published(uint64_t number, const Digest& key) {
@@ -174,21 +167,10 @@ class Build {
     return file.ok() && (*file)->number() == number && (*file)->plan_entry() == key;
   }
 
-  // Null if somebody alive has it.
-  Result<std::unique_ptr<WritableFile>> lease_of(uint64_t number) {
+  Status build_claimed(uint64_t number, const PlanEntry& entry, unsigned worker, RangeReader& reader,
+                       ChunkSteps& steps) {
     FileSystem& files = real_file_system();
-    const Path path = paths_.lease(number);
-    auto mine = files.create(path);
-    if (mine.ok()) return mine;
-    auto left = files.take_over(path);
-    if (left.ok() && *left) return left;  // Its builder died.
-    if (left.ok() || left.error().code == ErrorCode::busy) return std::unique_ptr<WritableFile>();
-    return left;
-  }
-
-  Status build_leased(uint64_t number, const PlanEntry& entry, unsigned worker, RangeReader& reader) {
-    FileSystem& files = real_file_system();
-    LMEMO_ASSIGN(ChunkTokens tokens, tokens_of(plan_, entry, tokenizer_, options_.is_strict, reader));
+    LMEMO_ASSIGN(ChunkTokens tokens, tokens_of(plan_, entry, tokenizer_, options_.is_strict, reader, &steps));
     ChunkContent content;
     content.number = number;
     content.ranges = entry.contents();
@@ -198,11 +180,13 @@ class Build {
     const Path temporary = paths_.writing() / (std::to_string(number) + "-" + std::to_string(::getpid()) +
                                                "-" + std::to_string(worker) + ".part");
     LMEMO_TRY(files.remove(temporary));
-    LMEMO_ASSIGN(const WrittenChunk written, write_chunk(files, temporary, plan_.parameters, content));
+    LMEMO_ASSIGN(const WrittenChunk written,
+                 write_chunk(files, temporary, plan_.parameters, content, &steps));
     LMEMO_TRY(files.rename(temporary, paths_.chunk(number)));
     LMEMO_TRY(files.sync_directory(paths_.chunks()));
     LMEMO_ASSIGN(const FileStatus status, files.status(paths_.chunk(number)));
 
+    steps.publish(written.counts, written.bytes);
     const std::lock_guard guard(mutex_);
     fresh_[number] = {number,         written.bytes,          status.modified_ns,
                       written.counts, written.blocks,         rows_per_block(plan_.parameters),
@@ -225,53 +209,24 @@ class Build {
     return update_registry(paths_, fresh_);
   }
 
-  // Requires: mutex_ is held.
-  void tell() {
-    const double seconds = static_cast<double>(monotonic_ns() - start_ns_) * 1e-9;
-    const ChunkCounts& counts = report_.counts;
-    std::string note = format_count(done_chunks_) + "/" + format_count(total_chunks_) + " chunks, " +
-                       format_count(counts.documents) + " documents";
-    if (seconds > 0)
-      note +=
-          ", " + format_byte_count(static_cast<uint64_t>(static_cast<double>(done_bytes_) / seconds)) + "/s";
-    if (done_bytes_ > 0 && done_bytes_ < total_bytes_)
-      note += ", " +
-              format_seconds(seconds * static_cast<double>(total_bytes_ - done_bytes_) /
-                             static_cast<double>(done_bytes_)) +
-              " left";
-    if (counts.rows > 0)
-      note += ", " +
-              format_fixed(100.0 * static_cast<double>(counts.tokens) /
-                               (static_cast<double>(counts.rows) * plan_.parameters.sequence_length),
-                           2) +
-              " % filled, " +
-              format_fixed(static_cast<double>(report_.written_bytes) /
-                               static_cast<double>(std::max<uint64_t>(1, counts.tokens)),
-                           2) +
-              " bytes/token";
-    note +=
-        ", memory " + format_byte_count(resident_bytes()) + " of " + format_byte_count(options_.memory_limit);
-    watch_.report({"build", done_bytes_, total_bytes_, "bytes", note});
-  }
-
   const SetPaths& paths_;
   const Plan& plan_;
   const Tokenizer& tokenizer_;
   const BuildOptions& options_;
   const Watch& watch_;
   std::vector<uint64_t> pending_;  // Constant while workers run.
-  uint64_t total_chunks_ = 0, total_bytes_ = 0;
+  ClaimFile* claims_ = nullptr;    // Workers claim different chunks.
+  BuildProgress* progress_ = nullptr;
   int64_t start_ns_ = 0;
   std::atomic<size_t> next_{0};
   std::atomic<bool> is_stopped_{false};
 
-  std::mutex mutex_;  // Guards everything below, and the watch.
+  std::mutex mutex_;  // Guards everything below.
   Registry registry_, fresh_;
   BuildReport report_;
   std::map<uint64_t, LineProblems> problems_;
-  std::vector<uint64_t> leased_;
+  std::vector<uint64_t> claimed_;  // By others.
   Status fatal_;
-  uint64_t done_chunks_ = 0, done_bytes_ = 0;
   int64_t kept_ns_ = 0;
 };
 
@@ -279,10 +234,12 @@ class Build {
 
 // The bytes of a chunk's largest range, its tokens (at the worst one a byte would be 4 times as much as is planned for:
 // the plan's own ratio decides) twice while they grow, its rows and the buffers of the compressor.
+uint64_t memory_for(uint64_t source_bytes) { return 4 * source_bytes + (uint64_t{32} << 20); }
+
 uint64_t memory_of_worker(const Plan& plan, std::span<const uint64_t> numbers) {
   uint64_t largest = 0;
   for (const uint64_t number : numbers) largest = std::max(largest, plan.entries[number].bytes());
-  return 4 * largest + (uint64_t{32} << 20);
+  return memory_for(largest);
 }
 
 Result<BuildReport> build_chunks(const SetPaths& paths, const Plan& plan, const Tokenizer& tokenizer,

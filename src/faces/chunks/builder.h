@@ -1,10 +1,11 @@
 // Builds chunks of a plan: reads their sources, tokenises, packs, compresses, publishes. Any number of processes may do
-// so at once in one directory: whoever locks a chunk's lease builds it, and a lease whose builder died is free. Should two
+// so at once in one directory: whoever claims a chunk builds it, and a claim goes with the process that has it. Should two
 // build the same chunk all the same (a file system without locks), both publish the same bytes.
 #pragma once
 
 #include <functional>
 
+#include "faces/chunks/build_progress.h"
 #include "faces/chunks/plan.h"
 #include "faces/chunks/set_directory.h"
 #include "lmemo/progress.h"
@@ -37,7 +38,8 @@ struct BuildReport {
   double seconds = 0;
 };
 
-// What a worker needs for its largest chunk.
+// What a worker needs for a chunk of so many source bytes, and for the largest of these chunks.
+uint64_t memory_for(uint64_t source_bytes);
 uint64_t memory_of_worker(const Plan& plan, std::span<const uint64_t> numbers);
 inline constexpr uint64_t kBaseMemory = uint64_t{192} << 20;  // Program, tokenizer and its memory of pieces.
 
@@ -55,6 +57,6 @@ struct ChunkTokens {
 };
 class RangeReader;
 Result<ChunkTokens> tokens_of(const Plan& plan, const PlanEntry& entry, const Tokenizer& tokenizer,
-                              bool is_strict, RangeReader& reader);
+                              bool is_strict, RangeReader& reader, ChunkSteps* steps = nullptr);
 
 }  // namespace lmemo::chunks

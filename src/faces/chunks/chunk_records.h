@@ -21,6 +21,7 @@ inline constexpr std::string_view kIdsKind = "chunk.ids";
 inline constexpr std::string_view kChunkKind = "chunk";
 inline constexpr uint32_t kDescriptionVersion = 1;
 inline constexpr uint32_t kMaxSequenceLength = 1u << 24;
+inline constexpr uint64_t kMaxVocabulary = 1u << 26;
 
 // A part of a source as a chunk sees it: what it holds, not where it lies.
 struct RangeContent {

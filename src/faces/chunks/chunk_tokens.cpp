@@ -24,8 +24,14 @@ uint64_t& counter_of(LineProblem problem, ChunkCounts& counts) {
 
 class Tokenising {
  public:
-  Tokenising(const Plan& plan, const PlanEntry& entry, const Tokenizer& tokenizer, bool is_strict)
-      : plan_(plan), entry_(entry), tokenizer_(tokenizer), is_strict_(is_strict) {
+  Tokenising(const Plan& plan, const PlanEntry& entry, const Tokenizer& tokenizer, bool is_strict,
+             ChunkSteps* steps)
+      : plan_(plan),
+        entry_(entry),
+        tokenizer_(tokenizer),
+        is_strict_(is_strict),
+        steps_(steps),
+        documents_(entry.documents()) {
     options_.add_special_tokens = false;  // bos and eos are the plan's.
     options_.truncation = TruncationOptions{};
     options_.padding = PaddingOptions{.length = 0};
@@ -108,13 +114,17 @@ class Tokenising {
     }
     starts_.clear();
     texts_.clear();
-    return {};
+    if (steps_ == nullptr) return {};
+    return steps_->reach(BuildPhase::tokenise,
+                         static_cast<double>(document_) / static_cast<double>(documents_));
   }
 
   const Plan& plan_;
   const PlanEntry& entry_;
   const Tokenizer& tokenizer_;
   const bool is_strict_;
+  ChunkSteps* const steps_;  // Null if nobody wants to know.
+  const uint64_t documents_;
   EncodeOptions options_;
   FieldPath field_;
   JsonLineParser parser_;
@@ -128,8 +138,8 @@ class Tokenising {
 }  // namespace
 
 Result<ChunkTokens> tokens_of(const Plan& plan, const PlanEntry& entry, const Tokenizer& tokenizer,
-                              bool is_strict, RangeReader& reader) {
-  return Tokenising(plan, entry, tokenizer, is_strict).run(reader);
+                              bool is_strict, RangeReader& reader, ChunkSteps* steps) {
+  return Tokenising(plan, entry, tokenizer, is_strict, steps).run(reader);
 }
 
 }  // namespace lmemo::chunks

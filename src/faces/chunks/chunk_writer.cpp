@@ -5,6 +5,7 @@
 
 #include "base/sha256.h"
 #include "faces/chunks/block_codec.h"
+#include "faces/chunks/build_progress.h"
 #include "faces/chunks/token_ranks.h"
 #include "packing/packer.h"
 #include "store/segment_writer.h"
@@ -63,9 +64,10 @@ Status append(SegmentWriter& writer, const Key& key, Bytes value) {
 
 class ChunkWriting {
  public:
-  ChunkWriting(const ChunkParameters& parameters, const ChunkContent& content)
+  ChunkWriting(const ChunkParameters& parameters, const ChunkContent& content, ChunkSteps* steps)
       : parameters_(parameters),
         content_(content),
+        steps_(steps),
         key_(chunk_key(content.number, parameters, content.ranges)) {}
 
   Result<WrittenChunk> write(FileSystem& files, const Path& path) {
@@ -75,6 +77,7 @@ class ChunkWriting {
     for (size_t document = 0; document < lengths.size(); ++document)
       lengths[document] = static_cast<uint32_t>(content_.offsets[document + 1] - content_.offsets[document]);
     const PackedRows packed = pack(coding.strategy, lengths, parameters_.sequence_length);
+    LMEMO_TRY(reach(BuildPhase::pack, 1));
 
     uint64_t nonce;
     std::memcpy(&nonce, key_.digest().bytes.data(), sizeof nonce);
@@ -107,6 +110,8 @@ class ChunkWriting {
     return {};
   }
 
+  Status reach(BuildPhase phase, double part) { return steps_ ? steps_->reach(phase, part) : Status(); }
+
   Result<Description> write_records(SegmentWriter& writer, BlockCoding coding, const PackedRows& packed) {
     Description description;
     description.number = content_.number;
@@ -138,6 +143,8 @@ class ChunkWriting {
       description.block_offsets.push_back(writer.byte_count());
       description.counts.tokens += rows.tokens.size();
       LMEMO_TRY(append(writer, block_key(block), value));
+      LMEMO_TRY(
+          reach(BuildPhase::compress, static_cast<double>(last) / static_cast<double>(packed.row_count())));
     }
     if (ranks && packed.row_count() > 0) {
       description.ids_offset = writer.byte_count();
@@ -167,6 +174,7 @@ class ChunkWriting {
 
   const ChunkParameters& parameters_;
   const ChunkContent& content_;
+  ChunkSteps* const steps_;  // Null if nobody wants to know.
   const Key key_;
   Sha256 hasher_;
   uint64_t hashed_bytes_ = 0;
@@ -181,8 +189,8 @@ uint32_t rows_per_block(const ChunkParameters& parameters) {
 }
 
 Result<WrittenChunk> write_chunk(FileSystem& files, const Path& path, const ChunkParameters& parameters,
-                                 const ChunkContent& content) {
-  return ChunkWriting(parameters, content).write(files, path);
+                                 const ChunkContent& content, ChunkSteps* steps) {
+  return ChunkWriting(parameters, content, steps).write(files, path);
 }
 
 }  // namespace lmemo::chunks

@@ -8,6 +8,8 @@
 
 namespace lmemo::chunks {
 
+class ChunkSteps;
+
 // Rows of a block hold about this many tokens: enough for the compressor, few enough to read one row alone.
 inline constexpr uint32_t kTokensPerBlock = 1u << 16;
 inline constexpr uint32_t kTokensPerBlockAtMax = 1u << 18;
@@ -30,8 +32,9 @@ struct WrittenChunk {
   Digest key;
 };
 
-// `path` must not be there. A file that could not be finished is removed.
+// `path` must not be there. A file that could not be finished is removed. `steps` is told how far it is, and may
+// stop it.
 Result<WrittenChunk> write_chunk(FileSystem& files, const Path& path, const ChunkParameters& parameters,
-                                 const ChunkContent& content);
+                                 const ChunkContent& content, ChunkSteps* steps = nullptr);
 
 }  // namespace lmemo::chunks

@@ -54,8 +54,6 @@ std::string SetPaths::name_of_chunk(uint64_t number) {
   return name;
 }
 
-Path SetPaths::lease(uint64_t number) const { return leases() / (std::to_string(number) + ".lease"); }
-
 std::optional<uint64_t> SetPaths::number_of_chunk(std::string_view name) {
   if (!name.ends_with(".chunk") || name.size() < 12 || name.size() > 6 + 18) return std::nullopt;
   uint64_t number = 0;
@@ -71,7 +69,7 @@ Status SetPaths::make() const {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) return Error{ErrorCode::io_error, "cannot make " + directory.string() + ": " + error.message()};
-  for (const Path& path : {chunks(), leases(), writing()}) LMEMO_TRY(real_file_system().make_directory(path));
+  for (const Path& path : {chunks(), writing()}) LMEMO_TRY(real_file_system().make_directory(path));
   return {};
 }
 

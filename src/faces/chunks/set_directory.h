@@ -2,7 +2,7 @@
 //
 //   DIR/plan/000000.plan      what belongs to which chunk (plan.h)
 //   DIR/chunks/000042.chunk   published chunks, immutable
-//   DIR/leases/000042.lease   locked while somebody builds chunk 42
+//   DIR/claims                byte 42 is locked while somebody builds chunk 42 (base/claim_file.h)
 //   DIR/writing/              private files of live builders, or left behind by dead ones
 //   DIR/aside/                damaged and stale chunks that `repair` replaced
 //   DIR/registry.seg          size, time and digests of every chunk, so that opening a set opens no chunk: derived
@@ -21,13 +21,12 @@ struct SetPaths {
   Path directory;
 
   Path chunks() const { return directory / "chunks"; }
-  Path leases() const { return directory / "leases"; }
+  Path claims() const { return directory / "claims"; }
   Path writing() const { return directory / "writing"; }
   Path aside() const { return directory / "aside"; }
   Path registry() const { return directory / "registry.seg"; }
   Path metadata() const { return directory / "metadata.json"; }
   Path chunk(uint64_t number) const { return chunks() / name_of_chunk(number); }
-  Path lease(uint64_t number) const;
   static std::string name_of_chunk(uint64_t number);
   // nullopt for a name that no chunk has.
   static std::optional<uint64_t> number_of_chunk(std::string_view name);

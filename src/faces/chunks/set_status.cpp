@@ -5,6 +5,8 @@
 #include <mutex>
 #include <thread>
 
+#include "base/claim_file.h"
+
 namespace lmemo::chunks {
 namespace {
 
@@ -49,7 +51,7 @@ class Looking {
     std::sort(status_.damaged.begin(), status_.damaged.end(),
               [](const DamagedChunk& a, const DamagedChunk& b) { return a.number < b.number; });
     status_.coverage_problems = coverage_problems_of(plan_);
-    LMEMO_TRY(find_leases());
+    find_claims();
     if (options_.compares_sources) {
       LMEMO_ASSIGN(status_.sources, reconcile(plan_, watch_));
       for (const uint64_t number : status_.sources.stale)
@@ -128,18 +130,19 @@ class Looking {
     return entry;
   }
 
-  Status find_leases() {
-    FileSystem& files = real_file_system();
-    LMEMO_ASSIGN(const FileStatus directory, files.status(paths_.leases()));
-    if (directory.type != FileType::directory) return {};
-    LMEMO_ASSIGN(const std::vector<std::string> names, files.list(paths_.leases()));
-    for (const std::string& name : names) {
-      const auto taken = files.take_over(paths_.leases() / name);
-      if (!taken.ok() && taken.error().code == ErrorCode::busy)
-        status_.leased.push_back(std::strtoull(name.c_str(), nullptr, 10));
+  // A claim is tried and given back: a builder that comes across it in this moment tries again.
+  void find_claims() {
+    std::error_code ignored;
+    if (!std::filesystem::exists(paths_.claims(), ignored)) return;
+    auto claims = ClaimFile::open(paths_.claims());
+    if (!claims.ok()) return;  // A directory that cannot be written to: nobody builds there.
+    for (uint64_t number = 0; number < status_.states.size(); ++number) {
+      if (status_.states[number] == ChunkState::sound) continue;
+      if (claims->try_claim(number))
+        claims->release(number);
+      else
+        status_.claimed.push_back(number);
     }
-    std::sort(status_.leased.begin(), status_.leased.end());
-    return {};
   }
 
   const SetPaths& paths_;
@@ -209,7 +212,7 @@ Result<SetStatus> status_of(const SetPaths& paths, const Plan& plan, const Statu
 Result<std::vector<Leftover>> find_leftovers(const SetPaths& paths) {
   FileSystem& files = real_file_system();
   std::vector<Leftover> leftovers;
-  for (const Path& directory : {paths.writing(), paths.leases(), paths.aside()}) {
+  for (const Path& directory : {paths.writing(), paths.aside()}) {
     LMEMO_ASSIGN(const FileStatus there, files.status(directory));
     if (there.type != FileType::directory) continue;
     LMEMO_ASSIGN(std::vector<std::string> names, files.list(directory));

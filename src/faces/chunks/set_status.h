@@ -23,7 +23,7 @@ struct SetStatus {
   std::vector<DamagedChunk> damaged;
   std::vector<uint64_t> foreign;               // Chunk files that the plan does not know.
   std::vector<std::string> coverage_problems;  // Of the plan: documents twice, or in no chunk.
-  std::vector<uint64_t> leased;                // Being built right now.
+  std::vector<uint64_t> claimed;               // Being built right now.
   Reconciliation sources;
   uint64_t checked = 0, checked_bytes = 0;  // Read in full.
 

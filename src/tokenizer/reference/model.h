@@ -25,6 +25,7 @@ class Model {
   virtual std::optional<uint32_t> id_of(std::string_view token) const = 0;
   virtual std::optional<std::string_view> token_of(uint32_t id) const = 0;
   virtual size_t vocab_size() const = 0;
+  virtual uint64_t id_limit() const { return vocab_size(); }  // Every id is below.
 };
 
 struct ModelTables;

@@ -27,7 +27,11 @@ Status expect_utf8(std::string_view text) {
 
 ReferenceTokenizer::ReferenceTokenizer(Parts parts) : parts_(std::move(parts)) {
   vocab_size_ = parts_.model->vocab_size();
-  for (const auto& [token, id] : parts_.added_tokens.ids()) vocab_size_ += !parts_.model->id_of(token);
+  id_limit_ = parts_.model->id_limit();
+  for (const auto& [token, id] : parts_.added_tokens.ids()) {
+    vocab_size_ += !parts_.model->id_of(token);
+    id_limit_ = std::max(id_limit_, uint64_t{id} + 1);
+  }
 }
 
 // First the added tokens of the raw text; each stretch between them is normalized on its own, and searched again for

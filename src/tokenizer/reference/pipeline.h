@@ -38,6 +38,7 @@ class ReferenceTokenizer : public Tokenizer {
                                   unsigned threads) const override;
   Result<std::string> decode(std::span<const uint32_t> ids, const DecodeOptions& options) const override;
   size_t vocab_size() const override { return vocab_size_; }
+  uint64_t id_limit() const override { return id_limit_; }
   std::optional<uint32_t> token_to_id(std::string_view token) const override;
   std::optional<std::string> id_to_token(uint32_t id) const override;
   const Digest& identity() const override { return parts_.identity; }
@@ -55,6 +56,7 @@ class ReferenceTokenizer : public Tokenizer {
   Result<std::vector<uint32_t>> ids_of(std::string_view text) const;
 
   size_t vocab_size_;
+  uint64_t id_limit_;
 
  protected:
   Parts parts_;

@@ -102,6 +102,12 @@ void Vocabulary::ids_of(std::span<const std::string_view> tokens,
   }
 }
 
+uint64_t Vocabulary::id_limit() const {
+  uint64_t limit = 0;
+  for (const Entry& entry : entries_) limit = std::max(limit, uint64_t{entry.id} + 1);
+  return limit;
+}
+
 std::optional<std::string_view> Vocabulary::token_of(uint32_t id) const {
   const uint32_t entry = entry_of(id);
   if (entry == kNone) return std::nullopt;

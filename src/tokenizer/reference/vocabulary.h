@@ -34,6 +34,7 @@ class Vocabulary {
   void ids_of(std::span<const std::string_view> tokens, std::span<std::optional<uint32_t>> ids) const;
   std::optional<std::string_view> token_of(uint32_t id) const;
   size_t size() const { return entries_.size(); }
+  uint64_t id_limit() const;  // One more than the largest id; 0 if there is none.
 
   // Calls visit(token, id) for all, in the order in which they were added.
   template <typename Visit>

@@ -17,6 +17,7 @@ class WordLevel final : public Model {
   std::optional<uint32_t> id_of(std::string_view token) const override { return vocabulary_.id_of(token); }
   std::optional<std::string_view> token_of(uint32_t id) const override { return vocabulary_.token_of(id); }
   size_t vocab_size() const override { return vocabulary_.size(); }
+  uint64_t id_limit() const override { return vocabulary_.id_limit(); }
 
  private:
   Vocabulary vocabulary_;

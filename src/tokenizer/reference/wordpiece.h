@@ -21,6 +21,7 @@ class WordPiece final : public Model {
   std::optional<uint32_t> id_of(std::string_view token) const override { return vocabulary_.id_of(token); }
   std::optional<std::string_view> token_of(uint32_t id) const override { return vocabulary_.token_of(id); }
   size_t vocab_size() const override { return vocabulary_.size(); }
+  uint64_t id_limit() const override { return vocabulary_.id_limit(); }
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
   const std::string& unk_token() const { return unk_token_; }
