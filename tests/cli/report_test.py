@@ -139,6 +139,20 @@ def test_every_picture_has_a_text_and_every_section_a_name(lmemo: Lmemo, browser
     assert all(page.locator(f"#{name}").inner_text() for name in names)
 
 
+def test_a_hundred_thousand_entries_make_no_larger_page(lmemo: Lmemo, browser: Any) -> None:
+    fill(lmemo)
+    few = reported(lmemo)[0].stat().st_size
+    with package.Store(lmemo.directory / "store") as store:
+        store.put_many((package.Key.of("forward", model=f"m{number % 300}", prompt=f"{number}"), b"value") for number in range(100_000))
+    file, said = reported(lmemo)
+    assert said["entries"] == 100_140
+    assert file.stat().st_size < few + 20_000
+    seen = opened(browser, file)
+    assert seen.complaints == []
+    assert seen.value("entries") == 100_140
+    assert seen.page.locator("*").count() < 2_000
+
+
 def test_without_a_store_there_is_a_page_that_says_so_and_still_no_store(lmemo: Lmemo, browser: Any) -> None:
     file, said = reported(lmemo)
     assert said["entries"] == 0

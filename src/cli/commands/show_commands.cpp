@@ -119,6 +119,17 @@ void show_json(CommandContext& context, const StoreStats& stats,
   context.console.out(json);
 }
 
+// A bar of block characters, in eighths of a column; the largest is whole.
+std::string bar_of(uint64_t bytes, uint64_t largest) {
+  constexpr uint64_t kColumns = 20;
+  constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  if (bytes == 0) return "";
+  const auto eighths = static_cast<uint64_t>(static_cast<double>(bytes) / static_cast<double>(largest) * kColumns * 8);
+  std::string bar;
+  for (uint64_t i = 0; i < eighths / 8; ++i) bar += "█";
+  return bar + kEighths[std::max<uint64_t>(eighths % 8, bar.empty() ? 1 : 0)];
+}
+
 // The first line of a table is its heading.
 void out_table(Console& console, const TextTable& table) {
   const std::vector<std::string> lines = table.lines(2);
@@ -146,11 +157,14 @@ void show_words(CommandContext& context, const StoreStats& stats,
     line("newest", format_time_utc(stats.newest_ns) + " (" + format_age(stats.newest_ns, now_ns) + ")");
   }
   if (!stats.kinds.empty()) {
-    TextTable table({Align::left, Align::right, Align::right, Align::right, Align::right});
-    table.add({"kind", "entries", "values", "stored", "limit"});
+    TextTable table({Align::left, Align::right, Align::right, Align::right, Align::right, Align::left});
+    table.add({"kind", "entries", "values", "stored", "limit", ""});
+    uint64_t largest = 0;
+    for (const auto& [name, kind] : stats.kinds) largest = std::max(largest, kind.stored_bytes);
     for (const auto& [name, kind] : stats.kinds)
       table.add({name, format_count(kind.entries), format_byte_count(kind.value_bytes),
-                 format_byte_count(kind.stored_bytes), format_byte_limit(kind.max_bytes)});
+                 format_byte_count(kind.stored_bytes), format_byte_limit(kind.max_bytes),
+                 bar_of(kind.stored_bytes, largest)});
     console.out("\n");
     out_table(console, table);
   }

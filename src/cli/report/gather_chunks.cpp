@@ -1,14 +1,17 @@
 // The chunks of a set for a report: thousands of them become a map of cells and two histograms.
 #include <algorithm>
+#include <bit>
 
 #include "cli/commands/chunks_support.h"
 #include "cli/report/gather_report.h"
+#include "lmemo/row_reader.h"
 
 namespace lmemo::cli {
 namespace {
 
 constexpr size_t kMostCells = 1200;
 constexpr uint64_t kBins = 20;
+constexpr uint64_t kSampledRows = 512;
 
 using chunks::ChunkState;
 
@@ -54,6 +57,34 @@ std::vector<ReportBin> bins_of(const std::vector<uint64_t>& values, uint64_t fro
   return bins;
 }
 
+// Lengths of the documents of some rows, evenly spread. Rows that cannot be read are left out: the map shows them.
+std::vector<uint64_t> sampled_lengths(const std::filesystem::path& directory, const Watch& watch) {
+  std::vector<uint64_t> lengths;
+  const auto set = ChunkSet::open(directory, {.allow_gaps = true});
+  if (!set.ok()) return lengths;
+  RowReader reader(*set, {});
+  const uint64_t rows = (*set)->row_count(), count = std::min(rows, kSampledRows);
+  for (uint64_t i = 0; i < count && !watch.stopped(); ++i) {
+    const uint64_t row = i * rows / count;
+    RowBoundaries boundaries;
+    if (reader.read(std::span(&row, 1), RowColumns<int32_t>{}, boundaries).ok())
+      lengths.insert(lengths.end(), boundaries.lengths.begin(), boundaries.lengths.end());
+  }
+  return lengths;
+}
+
+// Each bin twice as wide as the one before: documents have lengths of every magnitude.
+std::vector<ReportBin> doubling_bins_of(const std::vector<uint64_t>& values) {
+  std::vector<ReportBin> bins;
+  for (const uint64_t value : values) {
+    const auto bin = static_cast<size_t>(std::bit_width(value));
+    while (bins.size() <= bin) bins.push_back({bins.empty() ? 0 : bins.back().to, uint64_t{1} << bins.size(), 0});
+    ++bins[bin].count;
+  }
+  while (!bins.empty() && bins.front().count == 0) bins.erase(bins.begin());
+  return bins;
+}
+
 }  // namespace
 
 Status gather_chunks(const std::filesystem::path& directory, ReportData& report, const Watch& watch) {
@@ -74,14 +105,13 @@ Status gather_chunks(const std::filesystem::path& directory, ReportData& report,
   set.utilization = room > 0 ? static_cast<double>(counts.tokens) / room : 0;
   set.cells = cells_of(status.states);
 
-  std::vector<uint64_t> percents, lengths;
+  std::vector<uint64_t> percents;
   for (const auto& [number, entry] : status.registry) {
     if (entry.counts.rows == 0 || entry.counts.documents == 0) continue;
     percents.push_back(entry.counts.tokens * 100 / (entry.counts.rows * plan.parameters.sequence_length));
-    lengths.push_back(entry.counts.tokens / entry.counts.documents);
   }
   set.utilization_bins = bins_of(percents, 0, 100);
-  if (!lengths.empty()) set.length_bins = bins_of(lengths, 0, *std::max_element(lengths.begin(), lengths.end()) + 1);
+  set.length_bins = doubling_bins_of(sampled_lengths(directory, watch));
   report.chunk_sets.push_back(std::move(set));
   return {};
 }

@@ -121,19 +121,19 @@ std::string chunk_map(const ReportChunks& chunks) {
   return text + "</p>\n";
 }
 
-std::string histogram(const std::string& caption, const std::string& unit, const std::vector<ReportBin>& bins) {
+std::string histogram(const std::string& caption, const std::string& counted, const std::string& unit, const std::vector<ReportBin>& bins) {
   constexpr double kWidth = 720, kHeight = 150, kBottom = 122, kTop = 10;
   uint64_t largest = 1, total = 0;
   for (const ReportBin& bin : bins) {
     largest = std::max(largest, bin.count);
     total += bin.count;
   }
-  std::string text = "<figure>" + svg_begin(kWidth, kHeight, caption + ": " + format_count(total) + " chunks in " + format_count(bins.size()) + " bins");
+  std::string text = "<figure>" + svg_begin(kWidth, kHeight, caption + ": " + format_count(total) + " " + counted + " in " + format_count(bins.size()) + " bins");
   const double step = kWidth / static_cast<double>(std::max<size_t>(bins.size(), 1));
   for (size_t i = 0; i < bins.size(); ++i) {
     const double height = (kBottom - kTop) * static_cast<double>(bins[i].count) / static_cast<double>(largest);
     const std::string range = format_count(bins[i].from) + "–" + format_count(bins[i].to) + " " + unit;
-    text += rectangle(step * static_cast<double>(i) + 1, kBottom - height, std::max(step - 2, 1.0), height, "bin", range + ": " + format_count(bins[i].count));
+    text += rectangle(step * static_cast<double>(i) + 1, kBottom - height, std::max(step - 2, 1.0), height, "bin", range + ": " + format_count(bins[i].count) + " " + counted);
   }
   if (!bins.empty())
     text += "<text x=\"0\" y=\"142\">" + format_count(bins.front().from) + "</text><text x=\"720\" y=\"142\" text-anchor=\"end\">" +

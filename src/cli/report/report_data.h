@@ -54,7 +54,7 @@ struct ReportChunks {
   double utilization = 0;
   std::vector<ReportCell> cells;
   std::vector<ReportBin> utilization_bins;  // Chunks by how full their rows are, in percent.
-  std::vector<ReportBin> length_bins;       // Chunks by the mean length of their documents, in tokens.
+  std::vector<ReportBin> length_bins;       // Documents of some rows by their length, in tokens.
 };
 
 struct ReportPresence {

@@ -94,8 +94,8 @@ std::string chunk_section(const ReportChunks& chunks, const std::string& suffix)
                      total("chunks-tokens" + suffix, "tokens", chunks.tokens, format_count(chunks.tokens)) +
                      total("chunks-bytes" + suffix, "on disk", chunks.bytes, format_byte_count(chunks.bytes)) + "<div><dt>rows filled</dt><dd>" +
                      percent_text(chunks.utilization) + "</dd></div>\n</dl>\n<h3>Map of the chunks</h3>\n" + chunk_map(chunks);
-  if (!chunks.utilization_bins.empty()) text += histogram("How full the rows of a chunk are", "% filled", chunks.utilization_bins);
-  if (!chunks.length_bins.empty()) text += histogram("Mean length of the documents of a chunk", "tokens", chunks.length_bins);
+  if (!chunks.utilization_bins.empty()) text += histogram("How full the rows of a chunk are", "chunks", "% filled", chunks.utilization_bins);
+  if (!chunks.length_bins.empty()) text += histogram("How long documents are, in tokens; each bar spans twice the one before; from rows spread over the set", "documents", "tokens", chunks.length_bins);
   return text;
 }
 
