@@ -258,3 +258,21 @@ def test_the_map_of_chunks_shows_gaps_and_damage(lmemo: Lmemo, browser: Any) -> 
     assert len(titles) == len(chunks)
     assert seen.page.locator("#chunks figure").count() == 2
     assert "lmemo chunks repair" in seen.page.locator("#verdict code").inner_text()
+
+
+def test_a_set_of_thousands_of_chunks_is_drawn_in_stretches(lmemo: Lmemo, browser: Any) -> None:
+    (lmemo.directory / "tokenizer.json").write_text(json.dumps(TOKENIZER))
+    with open(lmemo.directory / "corpus.jsonl", "w") as lines:
+        for number in range(3000):
+            lines.write(json.dumps({"text": words(30, number)}) + "\n")
+    build = ["corpus.jsonl", "--tokenizer", "tokenizer.json", "--output", "set", "--sequence-length", "32", "--chunk-sequences", "1"]
+    ran = lmemo.run("chunks", "build", *build)
+    assert ran.returncode == 0, ran.stderr
+    file, said = reported(lmemo, "--chunks", "set")
+    (shown,) = said["chunks"]
+    assert shown["total_chunks"] == 1500
+    seen = opened(browser, file)
+    assert seen.complaints == []
+    assert seen.page.locator("#chunks svg").first.locator("rect").count() == 1200
+    lengths = seen.page.locator("#chunks figure").nth(1).locator("rect title").all_text_contents()
+    assert lengths == ["16–32 tokens: 512 documents"]  # All have 30 tokens; so many rows are looked at.
