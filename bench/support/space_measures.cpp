@@ -9,6 +9,15 @@
 #include "store/format.h"
 
 namespace lmemo::bench {
+
+bool Context::has_room(uint64_t bytes, const std::string& what) const {
+  const uint64_t available = free_disk_bytes(scratch);
+  if (available >= bytes + (uint64_t{2} << 30)) return true;
+  report.skip(what, "needs " + std::to_string(bytes >> 30) + " GiB of disk and 2 to spare, there are " +
+                        std::to_string(available >> 30) + " free");
+  return false;
+}
+
 namespace {
 
 constexpr int kOpens = 15;

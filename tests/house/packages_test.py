@@ -33,5 +33,5 @@ def test_dev_installs_what_the_build_looks_for() -> None:
     libraries = libraries_in(text)
     assert {"crypto", "xxhash", "doctest", "lmdb"} <= libraries
     wanted = {package_of()[name] for name in libraries}
-    have = packages_in_dev("build_packages") | packages_in_dev("bench_packages")
+    have = packages_in_dev("build_packages")
     assert wanted == have - {"g++", "pkg-config"}
