@@ -267,25 +267,6 @@ def test_parquet_and_http_come_in_through_python(corpus: Path, tokenizer: Path, 
     assert run("verify", tmp_path / "fetched")["complete"]  # Without the network.
 
 
-def test_an_export_has_every_row(built: Path, tmp_path: Path) -> None:
-    import datasets
-    import numpy
-
-    shown = run("show", built)
-    for name in ("arrow", "npy", "megatron"):
-        assert run("export", built, "--to", name, "--output", tmp_path / name)["rows"] == shown["total_sequences"]
-    rows = datasets.load_from_disk(str(tmp_path / "arrow"))
-    tokens, offsets = numpy.load(tmp_path / "npy" / "tokens.npy"), numpy.load(tmp_path / "npy" / "row_offsets.npy")
-    lengths, pieces = numpy.load(tmp_path / "npy" / "seq_lengths.npy"), numpy.load(tmp_path / "npy" / "piece_offsets.npy")
-    assert len(rows) == len(offsets) - 1 == shown["total_sequences"] and len(tokens) == shown["total_tokens"]
-    for number in range(0, len(rows), 97):
-        assert rows[number]["input_ids"] == tokens[offsets[number] : offsets[number + 1]].tolist()
-        assert rows[number]["seq_lengths"] == lengths[pieces[number] : pieces[number + 1]].tolist()
-    assert (tmp_path / "megatron" / "rows.bin").read_bytes() == tokens.tobytes()
-    index = (tmp_path / "megatron" / "rows.idx").read_bytes()
-    assert index[:9] == b"MMIDIDX\0\0" and len(index) == 34 + len(rows) * 12 + (len(rows) + 1) * 8
-
-
 def test_the_corpus_comes_back_whole(built: Path, corpus: Path, tmp_path: Path) -> None:
     """Every document of HuggingFace's ids is in exactly one place: whole, or as full rows and a rest."""
     from collections import Counter

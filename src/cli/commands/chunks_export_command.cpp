@@ -37,15 +37,15 @@ CommandSpec chunks_export_command() {
   command.name = "export";
   command.summary = "write the rows of a set in another program's format";
   command.details =
-      "Each row is one sequence, without padding. megatron: rows.bin and rows.idx; arrow: for "
-      "datasets.load_from_disk; npy: flat arrays.";
+      "Each row is one sequence, without padding. megatron: rows.bin and rows.idx; mds: for "
+      "mosaicml-streaming; arrow: for datasets.load_from_disk; npy: flat arrays.";
   command.positionals = {
       {.name = "DIR", .help = "the directory of the chunks", .type = ValueType::directory}};
   command.options = {{.name = "to",
                       .type = ValueType::choice,
                       .value_name = "FORMAT",
                       .help = "which format",
-                      .choices = {"megatron", "arrow", "npy"},
+                      .choices = {"megatron", "mds", "arrow", "npy"},
                       .is_required = true},
                      {.name = "output",
                       .short_name = 'o',

@@ -1,5 +1,6 @@
 #include "faces/chunks/export.h"
 
+#include <cstdio>
 #include <fstream>
 #include <functional>
 
@@ -123,6 +124,117 @@ Status export_megatron(const ChunkSet& set, const Path& directory, const Watch& 
   return idx.finish();
 }
 
+// Those who stream a set fetch and mix it by shards; offsets in one have four bytes.
+constexpr uint64_t kMdsShardBytes = uint64_t{16} << 20;
+
+// As streaming's MDSReader wants it, in the shard and in the index.
+void describe_mds_shard(JsonWriter& json, bool is_wide) {
+  json.begin_array("column_encodings");
+  json.value(is_wide ? "ndarray:uint32" : "ndarray:uint16");
+  json.value("ndarray:uint32");
+  json.end_array();
+  json.begin_array("column_names");
+  json.value("input_ids");
+  json.value("seq_lengths");
+  json.end_array();
+  json.begin_array("column_sizes");
+  json.null();
+  json.null();
+  json.end_array();
+  json.member_null("compression");
+  json.member("format", "mds");
+  json.begin_array("hashes");
+  json.end_array();
+  json.member("size_limit", kMdsShardBytes);
+  json.member("version", uint64_t{2});
+}
+
+// An array of one dimension: how many bytes its length has, its length, its numbers.
+template <typename Number>
+std::string mds_array(std::span<const Number> numbers) {
+  std::string out;
+  const size_t count = numbers.size();
+  const uint8_t code = count < 1u << 8 ? 0 : count < 1u << 16 ? 1 : 2;
+  append_le(out, static_cast<uint8_t>(1 << 2 | code));
+  if (code == 0) append_le(out, static_cast<uint8_t>(count));
+  if (code == 1) append_le(out, static_cast<uint16_t>(count));
+  if (code == 2) append_le(out, static_cast<uint32_t>(count));
+  const Bytes bytes = std::as_bytes(numbers);
+  out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return out;
+}
+
+std::string mds_sample(const ChunkRows& rows, size_t row, bool is_wide) {
+  const std::span<const uint32_t> tokens = rows.tokens_of(row);
+  const std::vector<uint16_t> narrow(tokens.begin(), tokens.end());
+  std::vector<uint32_t> lengths;
+  for (const ChunkPiece& piece : rows.pieces_of(row)) lengths.push_back(piece.length);
+  const std::string ids = is_wide ? mds_array(tokens) : mds_array(std::span<const uint16_t>(narrow));
+  const std::string pieces = mds_array(std::span<const uint32_t>(lengths));
+  std::string sample;
+  append_le(sample, static_cast<uint32_t>(ids.size()));
+  append_le(sample, static_cast<uint32_t>(pieces.size()));
+  return sample + ids + pieces;
+}
+
+Status export_mds(const ChunkSet& set, const Path& directory, const Watch& watch) {
+  const bool is_wide = set.parameters().vocab_size > 65536;
+  JsonWriter shard_json;
+  shard_json.begin_object();
+  describe_mds_shard(shard_json, is_wide);
+  shard_json.end_object();
+  JsonWriter index;
+  index.begin_object();
+  index.begin_array("shards");
+  std::string samples;
+  std::vector<uint32_t> ends;
+  uint64_t shards = 0;
+  const auto write_shard = [&]() -> Status {
+    char name[24];
+    std::snprintf(name, sizeof name, "shard.%05u.mds", static_cast<unsigned>(shards++));
+    const auto start =
+        static_cast<uint32_t>(sizeof(uint32_t) * (ends.size() + 2) + shard_json.text().size());
+    for (uint32_t& end : ends) end += start;
+    OutFile file(directory / name);
+    file.write_all<uint32_t>({{static_cast<uint32_t>(ends.size()), start}});
+    file.write_all<uint32_t>(ends);
+    file.write(bytes_of(shard_json.text()));
+    file.write(bytes_of(samples));
+    index.begin_object();
+    describe_mds_shard(index, is_wide);
+    index.begin_object("raw_data");
+    index.member("basename", name);
+    index.member("bytes", uint64_t{start} + samples.size());
+    index.begin_object("hashes");
+    index.end_object();
+    index.end_object();
+    index.member("samples", static_cast<uint64_t>(ends.size()));
+    index.member_null("zip_data");
+    index.end_object();
+    samples.clear();
+    ends.clear();
+    return file.finish();
+  };
+  LMEMO_TRY(for_each_block(set, watch, [&](const ChunkRows& rows) -> Status {
+    for (size_t row = 0; row < rows.row_count(); ++row) {
+      const std::string sample = mds_sample(rows, row, is_wide);
+      if (!ends.empty() && samples.size() + sample.size() > kMdsShardBytes) {
+        if (Status written = write_shard(); !written.ok()) return written;
+      }
+      samples += sample;
+      ends.push_back(static_cast<uint32_t>(samples.size()));
+    }
+    return {};
+  }));
+  if (!ends.empty()) LMEMO_TRY(write_shard());
+  index.end_array();
+  index.member("version", uint64_t{2});
+  index.end_object();
+  OutFile index_file(directory / "index.json");
+  index_file.write(bytes_of(index.text()));
+  return index_file.finish();
+}
+
 Status export_arrow(const ChunkSet& set, const Path& directory, const Watch& watch) {
   OutFile data(directory / "data-00000-of-00001.arrow");
   ArrowStreamWriter writer({{"input_ids", ArrowType::int32, true}, {"seq_lengths", ArrowType::int32, true}},
@@ -175,6 +287,7 @@ Status export_rows(const ChunkSet& set, const std::string& format, const Path& d
   if (error) return Error{ErrorCode::io_error, "cannot make " + directory.string() + ": " + error.message()};
   const Status status = format == "megatron" ? export_megatron(set, directory, watch)
                         : format == "arrow"  ? export_arrow(set, directory, watch)
+                        : format == "mds"    ? export_mds(set, directory, watch)
                                              : export_npy(set, directory, watch);
   if (!status.ok()) std::filesystem::remove_all(directory, error);
   return status;
