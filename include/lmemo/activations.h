@@ -19,7 +19,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "lmemo/store.h"
@@ -142,6 +141,7 @@ class ActivationKeys {
 
 struct ActivationModel {
   std::string encoding;  // As ActivationKeys::model_encoding().
+  std::vector<Field> model;  // As ActivationKeys::of() takes them.
   std::vector<std::pair<std::string, std::string>> fields;  // For people, sorted by name.
   std::string name;      // The field "model", if it is a text.
   std::string hash;      // 16 hexadecimal digits of the encoding.

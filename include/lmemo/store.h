@@ -87,6 +87,10 @@ class Follower {
     // As they are encoded in the key (docs/format.md), in its order; valid during the call. Nobody hashed them: they are what the
     // index says.
     std::span<const std::string_view> fields;
+    // A number for each field, or nothing. While the group stays the same, the same number is the same field: whoever decodes
+    // fields needs to do so once.
+    std::span<const uint32_t> numbers = {};
+    uint64_t group = 0;
   };
   virtual ~Follower() = default;
   // Something was taken away: everything is shown again.

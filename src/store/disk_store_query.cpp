@@ -96,6 +96,7 @@ Result<bool> DiskStore::follow(const std::string& kind, FollowPosition& position
   }
   std::string encoding;
   std::vector<std::string_view> fields;
+  std::vector<uint32_t> numbers;
   for (const SegmentPtr& segment : segments) {
     const uint64_t first = first_unseen(*segment), end = segment->entries().size();
     position.segments[segment->nonce()] = {end, segment->state() == SegmentState::pending};
@@ -105,14 +106,16 @@ Result<bool> DiskStore::follow(const std::string& kind, FollowPosition& position
       if (entry.kind != number || !is_alive(*segment, ordinal) || segment->has_mark(ordinal, Segment::kDamaged)) continue;
       if (segment->fields()) {
         segment->fields()->fields_of(ordinal, fields);
+        segment->fields()->numbers_of(ordinal, numbers);
       } else {
         Result<std::string> made = segment->encoding_of(ordinal);
         if (!made.ok()) continue;
         encoding = std::move(*made);
         if (!split_encoding(encoding, fields)) continue;
       }
-      follower.see({stored_bytes(entry), entry.written_ns, fields});
+      follower.see({stored_bytes(entry), entry.written_ns, fields, numbers, segment->nonce()});
     }
+    numbers.clear();
   }
   position.changes = changes_.load(std::memory_order_relaxed);
   position.removals = removals_.load(std::memory_order_relaxed);

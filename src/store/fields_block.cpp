@@ -127,6 +127,12 @@ void FieldsBlock::fields_of(uint64_t ordinal, std::vector<std::string_view>& fie
   for (uint32_t i = first; i < end && fields.size() < kMaxFields; ++i) fields.push_back(field(at(references_ + i)));
 }
 
+void FieldsBlock::numbers_of(uint64_t ordinal, std::vector<uint32_t>& numbers) const {
+  numbers.clear();
+  const uint32_t first = at(rows_ + ordinal), end = at(rows_ + ordinal + 1);
+  for (uint32_t i = first; i < end && numbers.size() < kMaxFields; ++i) numbers.push_back(at(references_ + i));
+}
+
 std::optional<uint32_t> FieldsBlock::number_of(std::string_view encoded_field) const {
   for (uint32_t number = 0; number < distinct_; ++number)
     if (field(number) == encoded_field) return number;

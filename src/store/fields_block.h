@@ -41,6 +41,8 @@ class FieldsBlock {
   std::string encoding_of(uint64_t ordinal, std::string_view kind) const;
   // At most kMaxFields of them: views into the block.
   void fields_of(uint64_t ordinal, std::vector<std::string_view>& fields) const;
+  // Their numbers, as in number_of().
+  void numbers_of(uint64_t ordinal, std::vector<uint32_t>& numbers) const;
   // The number of the distinct field with these bytes.
   std::optional<uint32_t> number_of(std::string_view encoded_field) const;
   bool has(uint64_t ordinal, uint32_t number) const;

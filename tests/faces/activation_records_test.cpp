@@ -1,10 +1,15 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <map>
 #include <random>
+#include <set>
+#include <tuple>
 
 #include "codec/float_convert.h"
 #include "lmemo/activations.h"
+#include "support/test_scale.h"
 #include "support/temp_directory.h"
 
 namespace lmemo {
@@ -154,6 +159,84 @@ TEST_CASE("the catalog counts what is there, once, through replacement, publicat
   CHECK((*catalog.models())[0].entries == 66);
   REQUIRE(store->clear(kActivationKind).ok());
   CHECK(catalog.models()->empty());
+}
+
+TEST_CASE("the catalog agrees with a plain list of all entries, whichever models share prompts and whatever comes and goes") {
+  const test::TempDirectory directory;
+  std::mt19937 random(11);
+  const auto below = [&](int end) { return static_cast<int>(random() % static_cast<unsigned>(end)); };
+  std::vector<ActivationKeys> models;
+  for (const char* weights : {"a", "b", "c"}) models.push_back(*ActivationKeys::of({{"model", "gpt2"}, {"weights", weights}, {"max_length", 7}}));
+  models.push_back(*ActivationKeys::of({{"model", "other"}}));
+  const std::vector<std::string> poolings = {"mean", "max", "last_token"};
+  using Place = std::tuple<size_t, std::string, ActivationPart, int64_t, std::string, TensorType>;
+  std::map<Place, uint64_t> plain;  // And its size.
+
+  auto store = *open_store(directory / "store");
+  auto catalog = std::make_unique<ActivationCatalog>(*store);
+  const auto agree = [&] {
+    uint64_t prompts_in_all = 0;
+    const auto told = *catalog->models();
+    for (size_t number = 0; number < models.size(); ++number) {
+      uint64_t entries = 0;
+      std::set<std::string> prompts;
+      std::map<int64_t, std::set<std::string>> layers;
+      for (const auto& [place, size] : plain) {
+        const auto& [model, prompt, part, layer, pooling, stored] = place;
+        if (model != number) continue;
+        ++entries;
+        prompts.insert(prompt);
+        if (part == ActivationPart::raw) layers[layer].insert(prompt);
+      }
+      prompts_in_all += prompts.size();
+      const auto found = std::find_if(told.begin(), told.end(), [&](const auto& model) { return model.encoding == models[number].model_encoding(); });
+      REQUIRE((found == told.end()) == (entries == 0));
+      if (entries == 0) continue;
+      CHECK(ActivationKeys::of(found->model)->model_encoding() == found->encoding);
+      CHECK(found->entries == entries);
+      CHECK(found->prompts == prompts.size());
+      REQUIRE(found->raw_layers.size() == layers.size());
+      for (const auto& [layer, its_prompts] : layers) CHECK(found->raw_layers.at(layer) == its_prompts.size());
+      for (const std::string& prompt : prompts) {
+        const auto discovered = *catalog->discover(found->encoding, ActivationKeys::prompt(prompt));
+        REQUIRE(discovered);
+        size_t count = discovered->raw.size() + discovered->router.size() + discovered->logits.size() + discovered->has_mask;
+        for (const auto& [pooling, its_layers] : discovered->pooled) count += its_layers.size();
+        CHECK(count == static_cast<size_t>(std::count_if(plain.begin(), plain.end(), [&](const auto& entry) {
+                return std::get<0>(entry.first) == number && std::get<1>(entry.first) == prompt;
+              })));
+      }
+    }
+    CHECK(prompts_in_all > 0);
+  };
+  for (int step = 0; step < test::scaled(1200); ++step) {
+    const ActivationPart parts[] = {ActivationPart::raw, ActivationPart::raw, ActivationPart::pooled, ActivationPart::router, ActivationPart::logits,
+                                    ActivationPart::mask};
+    const ActivationPart part = parts[below(6)];
+    // Long prompts stand in the key by their digest.
+    const std::string prompt = below(4) == 0 ? std::string(300, static_cast<char>('a' + below(9))) : "prompt " + std::to_string(below(25));
+    const Place place{static_cast<size_t>(below(4)), prompt, part, has_layer(part) ? below(90) : 0,
+                      part == ActivationPart::pooled ? poolings[static_cast<size_t>(below(3))] : "",
+                      part == ActivationPart::mask ? TensorType::none : below(3) == 0 ? TensorType::float32 : TensorType::float16};
+    const auto& [model, text, its_part, layer, pooling, stored] = place;
+    const Key key = *models[model].key(ActivationKeys::prompt(text), {its_part, layer, pooling, stored});
+    if (below(12) == 0 && !plain.empty()) {
+      CHECK(*store->erase(key) == (plain.erase(place) == 1));
+    } else {
+      const std::string value(static_cast<size_t>(below(50)), 'x');
+      REQUIRE(store->put(key, bytes_of(value)).ok());
+      plain[place] = value.size();
+    }
+    if (below(30) == 0) REQUIRE(store->flush().ok());
+    if (below(100) == 0) agree();
+    if (below(400) == 0) {
+      catalog.reset();
+      store.reset();
+      store = *open_store(directory / "store");
+      catalog = std::make_unique<ActivationCatalog>(*store);
+    }
+  }
+  agree();
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // A follower sees every key of its kind, from the index alone, whatever happens to the store meanwhile.
 #include <doctest/doctest.h>
 
+#include <map>
 #include <set>
 
 #include "base/little_endian.h"
@@ -135,4 +136,32 @@ TEST_CASE("a run that is over the limit can make room among its own entries") {
   }
   CHECK(refused > 3);
   CHECK(store->contains(followed(99)));
+}
+
+TEST_CASE("within a group a field's number stands for the field") {
+  const TempDirectory directory;
+  {
+    const auto store = opened(directory);
+    for (int number = 0; number < 60; ++number) {
+      REQUIRE(store->put(followed(number), bytes_of("x")).ok());
+      if (number % 20 == 19) REQUIRE(store->flush().ok());
+    }
+  }
+  struct : Follower {
+    std::map<std::pair<uint64_t, uint32_t>, std::string> fields;
+    int seen = 0;
+    void start_over() override {}
+    void see(const Seen& entry) override {
+      ++seen;
+      REQUIRE(entry.numbers.size() == entry.fields.size());
+      for (size_t i = 0; i < entry.fields.size(); ++i) {
+        const auto [known, is_new] = fields.try_emplace({entry.group, entry.numbers[i]}, entry.fields[i]);
+        CHECK(known->second == entry.fields[i]);
+      }
+    }
+  } listener;
+  FollowPosition position;
+  REQUIRE(opened(directory)->follow("followed", position, listener).ok());
+  CHECK(listener.seen == 60);
+  CHECK(listener.fields.size() <= 60 + 3);  // Each number once, the other field once a segment.
 }

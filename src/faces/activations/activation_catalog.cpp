@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <deque>
 
 #include "base/little_endian.h"
 #include "base/sha256.h"
@@ -23,137 +24,257 @@ SlotBits unpacked(uint64_t bits) {
           static_cast<int32_t>(static_cast<uint32_t>(bits))};
 }
 
+// Texts and their numbers, from 0 in the order they came. One table and one block of memory: a store has a hundred thousand prompts.
+class TextNumbers {
+ public:
+  uint32_t size() const { return static_cast<uint32_t>(ends_.size()); }
+
+  std::optional<uint32_t> find(std::string_view text) const {
+    if (table_.empty()) return std::nullopt;
+    const Place place = table_[place_of(hash_of(text), text)];
+    if (place.number == kNobody) return std::nullopt;
+    return place.number;
+  }
+  uint32_t add(std::string_view text) {
+    if (2 * (size() + 1u) > table_.size()) grow();
+    const uint32_t hash = hash_of(text);
+    Place& place = table_[place_of(hash, text)];
+    if (place.number != kNobody) return place.number;
+    place = {hash, size()};
+    texts_ += text;
+    ends_.push_back(texts_.size());
+    return place.number;
+  }
+  std::string_view text(uint32_t number) const {
+    const uint64_t start = number == 0 ? 0 : ends_[number - 1];
+    return std::string_view(texts_).substr(start, ends_[number] - start);
+  }
+
+ private:
+  static constexpr uint32_t kNobody = UINT32_MAX;
+  struct Place {
+    uint32_t hash = 0;  // Beside the number, so that another text is seldom looked at.
+    uint32_t number = kNobody;
+  };
+
+  static uint32_t hash_of(std::string_view text) { return static_cast<uint32_t>(std::hash<std::string_view>()(text)); }
+
+  size_t place_of(uint32_t hash, std::string_view text) const {
+    const size_t last = table_.size() - 1;
+    size_t at = hash & last;
+    while (table_[at].number != kNobody && (table_[at].hash != hash || this->text(table_[at].number) != text)) at = (at + 1) & last;
+    return at;
+  }
+  void grow() {
+    std::vector<Place> old(std::max<size_t>(64, 4 * table_.size()));
+    old.swap(table_);
+    for (const Place& place : old) {
+      if (place.number == kNobody) continue;
+      size_t at = place.hash & (table_.size() - 1);
+      while (table_[at].number != kNobody) at = (at + 1) & (table_.size() - 1);
+      table_[at] = place;
+    }
+  }
+
+  std::string texts_;
+  std::vector<uint64_t> ends_;
+  std::vector<Place> table_;  // A power of two, at most half full.
+};
+
 }  // namespace
 
-// Every entry of every prompt with its size: 16 bytes each, so that one that is shown twice or replaced is counted once.
+// Every entry of every prompt with its size, so that one that is shown twice or replaced is counted once.
+//
+// A published segment names each distinct field once, so each is decoded once; what is left for an entry is a handful of numbers.
 class ActivationCatalog::View final : public Follower {
  public:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
   struct Entry {
     uint64_t slot, stored_bytes;
+    uint32_t next;  // Of the same prompt.
   };
   struct Prompt {
-    uint32_t model;
-    std::vector<Entry> entries;
+    uint32_t model, text, first_entry = kNone;
+    uint32_t next;           // The same text with another model.
+    uint64_t slot_bits = 0;  // One bit for each slot: where it is not set, the slot is new.
   };
-  struct TextHash {
-    using is_transparent = void;
-    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-  };
-  using Numbers = std::unordered_map<std::string, uint32_t, TextHash, std::equal_to<>>;
 
   void start_over() override { *this = View(); }
 
-  void see(const Seen& entry) override {
+  void see(const Seen& seen) override {
+    if (seen.group != group_ || seen.numbers.empty()) known_.clear();
+    group_ = seen.group;
     SlotBits slot{};
     bool has_part = false;
-    std::string_view prompt;
-    model_text_.clear();
-    for (const std::string_view field : entry.fields) {
-      const std::optional<EncodedField> parts = parts_of_field(field);
-      if (!parts) return;
-      if (parts->name == "prompt") {
-        prompt = field;
-      } else if (parts->name == "layer" && parts->value.size() == sizeof(int64_t)) {
-        const auto layer = load_le<int64_t>(parts->value.data());
-        if (layer != static_cast<int32_t>(layer)) return;
-        slot.layer = static_cast<int32_t>(layer);
-      } else if (parts->name == "part") {
-        const std::optional<ActivationPart> part = activation_part_named(parts->value);
-        if (!part) return;
-        slot.part = *part;
-        has_part = true;
-      } else if (parts->name == "stored") {
-        slot.stored = tensor_type_named(parts->value).value_or(TensorType::none);
-      } else if (parts->name == "pooling") {
-        const uint32_t number = number_of(pooling_numbers_, parts->value, [&] { poolings_.emplace_back(parts->value); });
-        if (number > UINT16_MAX) return;
-        slot.pooling = static_cast<uint16_t>(number);
-      } else {
-        model_text_ += field;
+    uint32_t text = kNone, prompt = kNone;
+    size_t prompt_field = 0;
+    model_fields_.clear();
+    for (size_t i = 0; i < seen.fields.size(); ++i) {
+      const Known field = seen.numbers.empty() ? decoded(seen.fields[i]) : known(seen.numbers[i], seen.fields[i]);
+      switch (field.role) {
+        case Role::text:
+          text = field.value;
+          prompt_field = i;
+          break;
+        case Role::prompt: prompt = field.value; break;
+        case Role::layer: slot.layer = static_cast<int32_t>(field.value); break;
+        case Role::stored: slot.stored = static_cast<TensorType>(field.value); break;
+        case Role::pooling: slot.pooling = static_cast<uint16_t>(field.value); break;
+        case Role::model: model_fields_.push_back(field.value); break;
+        case Role::part:
+          slot.part = static_cast<ActivationPart>(field.value);
+          has_part = true;
+          break;
+        case Role::unknown:
+        case Role::not_ours: return;
       }
     }
-    if (!has_part || prompt.empty()) return;
-    const uint32_t model_number = number_of(model_numbers_, model_text_, [&] { models_.push_back(described(model_text_)); });
-    ActivationModel& model = models_[model_number];
-    prompt_text_.assign(reinterpret_cast<const char*>(&model_number), sizeof model_number);
-    prompt_text_ += prompt;
-    const uint32_t prompt_number = number_of(prompt_numbers_, prompt_text_, [&] {
-      prompts_.push_back({model_number, {}});
-      ++model.prompts;
-    });
-    add(model, prompts_[prompt_number], slot, entry);
+    if (!has_part || (text == kNone && prompt == kNone)) return;
+    const uint32_t model = model_of_fields();
+    if (prompt == kNone || prompts_[prompt].model != model) {
+      prompt = prompt_of(prompt == kNone ? text : prompts_[prompt].text, model);
+      // The next entry with this field is most likely of the same prompt.
+      if (text != kNone && !seen.numbers.empty()) known_[seen.numbers[prompt_field]] = {Role::prompt, prompt};
+    }
+    add(models_[model], prompts_[prompt], slot, seen);
   }
 
   const std::vector<ActivationModel>& models() const { return models_; }
-
-  const Prompt* prompt(std::string_view model_encoding, std::string_view prompt_field) {
-    const auto model = model_numbers_.find(model_encoding);
-    if (model == model_numbers_.end()) return nullptr;
-    prompt_text_.assign(reinterpret_cast<const char*>(&model->second), sizeof model->second);
-    prompt_text_ += prompt_field;
-    const auto found = prompt_numbers_.find(prompt_text_);
-    return found == prompt_numbers_.end() ? nullptr : &prompts_[found->second];
-  }
   const std::vector<Prompt>& prompts() const { return prompts_; }
-  std::optional<uint32_t> model_number(std::string_view encoding) const {
-    const auto found = model_numbers_.find(encoding);
-    if (found == model_numbers_.end()) return std::nullopt;
-    return found->second;
+  const std::string& pooling(uint16_t number) const { return pooling_names_[number]; }
+
+  const Prompt* prompt(std::string_view model_encoding, std::string_view prompt_field) const {
+    const std::optional<uint32_t> model = model_number(model_encoding), text = prompt_texts_.find(prompt_field);
+    if (!model || !text) return nullptr;
+    const uint32_t found = find_prompt(*text, *model);
+    return found == kNone ? nullptr : &prompts_[found];
   }
-  const std::string& pooling(uint16_t number) const { return poolings_[number]; }
+  std::optional<uint32_t> model_number(std::string_view encoding) const {
+    const auto found = std::find_if(models_.begin(), models_.end(), [&](const ActivationModel& model) { return model.encoding == encoding; });
+    if (found == models_.end()) return std::nullopt;
+    return static_cast<uint32_t>(found - models_.begin());
+  }
+  template <typename Visit>
+  void for_each_entry(const Prompt& prompt, const Visit& visit) const {
+    for (uint32_t entry = prompt.first_entry; entry != kNone; entry = entries_[entry].next) visit(unpacked(entries_[entry].slot));
+  }
 
  private:
-  template <typename OnNew>
-  static uint32_t number_of(Numbers& numbers, std::string_view text, const OnNew& on_new) {
-    if (const auto found = numbers.find(text); found != numbers.end()) return found->second;
-    const auto number = static_cast<uint32_t>(numbers.size());
-    numbers.emplace(text, number);
-    on_new();
-    return number;
+  enum class Role : uint8_t { unknown, text, prompt, layer, part, stored, pooling, model, not_ours };
+  struct Known {
+    Role role = Role::unknown;
+    uint32_t value = 0;
+  };
+
+  Known known(uint32_t number, std::string_view field) {
+    if (number >= known_.size()) known_.resize(std::max<size_t>(number + 1u, 2 * known_.size()));
+    if (known_[number].role == Role::unknown) known_[number] = decoded(field);
+    return known_[number];
+  }
+
+  Known decoded(std::string_view field) {
+    const std::optional<EncodedField> parts = parts_of_field(field);
+    if (!parts) return {Role::not_ours};
+    if (parts->name == "prompt") {
+      const uint32_t text = prompt_texts_.add(field);
+      if (text == first_prompts_.size()) first_prompts_.push_back(kNone);
+      return {Role::text, text};
+    }
+    if (parts->name == "layer" && parts->value.size() == sizeof(int64_t)) {
+      const auto layer = load_le<int64_t>(parts->value.data());
+      if (layer != static_cast<int32_t>(layer)) return {Role::not_ours};
+      return {Role::layer, static_cast<uint32_t>(layer)};
+    }
+    if (parts->name == "part") {
+      const std::optional<ActivationPart> part = activation_part_named(parts->value);
+      return part ? Known{Role::part, static_cast<uint32_t>(*part)} : Known{Role::not_ours};
+    }
+    if (parts->name == "stored") return {Role::stored, static_cast<uint32_t>(tensor_type_named(parts->value).value_or(TensorType::none))};
+    if (parts->name == "pooling") {
+      const uint32_t number = poolings_.add(parts->value);
+      if (number > UINT16_MAX) return {Role::not_ours};
+      if (number == pooling_names_.size()) pooling_names_.emplace_back(parts->value);
+      return {Role::pooling, number};
+    }
+    return {Role::model, model_field_texts_.add(field)};
+  }
+
+  uint32_t model_of_fields() {
+    if (last_model_ < models_.size() && fields_of_models_[last_model_] == model_fields_) return last_model_;
+    const auto found = std::find(fields_of_models_.begin(), fields_of_models_.end(), model_fields_);
+    last_model_ = static_cast<uint32_t>(found - fields_of_models_.begin());
+    if (found == fields_of_models_.end()) {
+      std::string encoding;
+      for (const uint32_t field : model_fields_) encoding += model_field_texts_.text(field);
+      models_.push_back(described(encoding));
+      fields_of_models_.push_back(model_fields_);
+    }
+    return last_model_;
+  }
+
+  uint32_t find_prompt(uint32_t text, uint32_t model) const {
+    uint32_t prompt = first_prompts_[text];
+    while (prompt != kNone && prompts_[prompt].model != model) prompt = prompts_[prompt].next;
+    return prompt;
+  }
+  uint32_t prompt_of(uint32_t text, uint32_t model) {
+    if (const uint32_t found = find_prompt(text, model); found != kNone) return found;
+    prompts_.push_back({.model = model, .text = text, .next = first_prompts_[text]});
+    ++models_[model].prompts;
+    return first_prompts_[text] = static_cast<uint32_t>(prompts_.size() - 1);
   }
 
   static ActivationModel described(const std::string& encoding) {
     ActivationModel model;
     model.encoding = encoding;
     model.hash = sha256(bytes_of(encoding)).hex().substr(0, 16);
-    std::string rest;  // As a key of its own, to decode it.
     uint16_t count = 0;
     for (std::string_view left = encoding; !left.empty(); ++count) {
       const size_t name_end = 1 + static_cast<uint8_t>(left[0]);
       left.remove_prefix(name_end + 5 + load_le<uint32_t>(left.data() + name_end + 1));
     }
-    rest += "\1x";
-    append_le(rest, count);
-    rest += encoding;
-    if (const Result<Key> key = Key::from_encoding(bytes_of(rest)); key.ok())
-      for (const Field& field : key->fields()) {
-        const std::string* text = std::get_if<std::string>(&field.value.variant());
-        model.fields.emplace_back(field.name, text != nullptr ? *text : field.value.describe());
-        if (field.name == "model") model.name = model.fields.back().second;
-      }
+    std::string alone = "\1x";  // As a key of its own, to decode it.
+    append_le(alone, count);
+    alone += encoding;
+    const Result<Key> key = Key::from_encoding(bytes_of(alone));
+    if (!key.ok()) return model;
+    model.model = key->fields();
+    for (const Field& field : model.model) {
+      const std::string* text = std::get_if<std::string>(&field.value.variant());
+      model.fields.emplace_back(field.name, text != nullptr ? *text : field.value.describe());
+      if (field.name == "model") model.name = model.fields.back().second;
+    }
     return model;
   }
 
-  static void add(ActivationModel& model, Prompt& prompt, const SlotBits& slot, const Seen& seen, const std::string& pooling) {
+  void add(ActivationModel& model, Prompt& prompt, const SlotBits& slot, const Seen& seen) {
     const uint64_t bits = packed(slot);
     model.oldest_ns = model.oldest_ns == 0 ? seen.written_ns : std::min(model.oldest_ns, seen.written_ns);
     model.newest_ns = std::max(model.newest_ns, seen.written_ns);
-    const auto known = std::find_if(prompt.entries.begin(), prompt.entries.end(), [&](const Entry& entry) { return entry.slot == bits; });
-    if (known != prompt.entries.end()) {
-      model.stored_bytes += seen.stored_bytes - known->stored_bytes;
-      known->stored_bytes = seen.stored_bytes;
-      return;
+    // A layer that is there in another type shares its bit.
+    const uint64_t bit = uint64_t{1} << ((static_cast<uint32_t>(slot.layer) + 11 * static_cast<uint32_t>(slot.part)) % 64);
+    bool has_layer_already = false;
+    if (prompt.slot_bits & bit) {
+      for (uint32_t number = prompt.first_entry; number != kNone; number = entries_[number].next) {
+        Entry& entry = entries_[number];
+        if (entry.slot == bits) {
+          model.stored_bytes += seen.stored_bytes - entry.stored_bytes;
+          entry.stored_bytes = seen.stored_bytes;
+          return;
+        }
+        const SlotBits other = unpacked(entry.slot);
+        has_layer_already |= other.part == ActivationPart::raw && other.layer == slot.layer;
+      }
     }
-    const bool has_layer_already = slot.part == ActivationPart::raw && std::any_of(prompt.entries.begin(), prompt.entries.end(), [&](const Entry& entry) {
-      const SlotBits other = unpacked(entry.slot);
-      return other.part == ActivationPart::raw && other.layer == slot.layer;
-    });
-    prompt.entries.push_back({bits, seen.stored_bytes});
+    prompt.slot_bits |= bit;
+    entries_.push_back({bits, seen.stored_bytes, prompt.first_entry});
+    prompt.first_entry = static_cast<uint32_t>(entries_.size() - 1);
     model.stored_bytes += seen.stored_bytes;
     ++model.entries;
     switch (slot.part) {
       case ActivationPart::raw: model.raw_layers[slot.layer] += !has_layer_already; break;
-      case ActivationPart::pooled: model.poolings.insert(pooling); break;
+      case ActivationPart::pooled: model.poolings.insert(slot.pooling < pooling_names_.size() ? pooling_names_[slot.pooling] : ""); break;
       case ActivationPart::router: model.has_router = true; break;
       case ActivationPart::logits:
       case ActivationPart::top_k_logits: model.has_logits = true; break;
@@ -162,16 +283,18 @@ class ActivationCatalog::View final : public Follower {
       case ActivationPart::mask: break;
     }
   }
-  void add(ActivationModel& model, Prompt& prompt, const SlotBits& slot, const Seen& seen) {
-    static const std::string kNone;
-    add(model, prompt, slot, seen, slot.part == ActivationPart::pooled && slot.pooling < poolings_.size() ? poolings_[slot.pooling] : kNone);
-  }
 
   std::vector<ActivationModel> models_;
+  std::vector<std::vector<uint32_t>> fields_of_models_;  // As numbers of model_field_texts_.
   std::vector<Prompt> prompts_;
-  std::vector<std::string> poolings_;
-  Numbers model_numbers_, prompt_numbers_, pooling_numbers_;
-  std::string model_text_, prompt_text_;  // Kept for their memory.
+  std::vector<uint32_t> first_prompts_;  // For each text.
+  std::deque<Entry> entries_;  // Grows without being copied.
+  std::vector<std::string> pooling_names_;
+  TextNumbers prompt_texts_, model_field_texts_, poolings_;
+  uint64_t group_ = 0;
+  std::vector<Known> known_;  // The fields of the group, by number.
+  uint32_t last_model_ = 0;
+  std::vector<uint32_t> model_fields_;  // Kept for its memory.
 };
 
 ActivationCatalog::ActivationCatalog(Store& store) : store_(store), view_(std::make_unique<View>()) {}
@@ -189,8 +312,7 @@ Result<std::optional<DiscoveredPrompt>> ActivationCatalog::discover(std::string_
   const View::Prompt* prompt = view_->prompt(model_encoding, prompt_field);
   if (prompt == nullptr) return std::optional<DiscoveredPrompt>();
   DiscoveredPrompt found;
-  for (const View::Entry& entry : prompt->entries) {
-    const SlotBits slot = unpacked(entry.slot);
+  view_->for_each_entry(*prompt, [&](const SlotBits& slot) {
     const DiscoveredPrompt::Layer layer{slot.layer, slot.stored};
     switch (slot.part) {
       case ActivationPart::raw: found.raw.push_back(layer); break;
@@ -202,7 +324,7 @@ Result<std::optional<DiscoveredPrompt>> ActivationCatalog::discover(std::string_
       case ActivationPart::token_perplexity: found.token_perplexity.push_back(slot.stored); break;
       case ActivationPart::mask: found.has_mask = true; break;
     }
-  }
+  });
   const auto sort = [](std::vector<DiscoveredPrompt::Layer>& layers) {
     std::sort(layers.begin(), layers.end(), [](const auto& a, const auto& b) { return a.layer != b.layer ? a.layer < b.layer : a.stored < b.stored; });
   };
@@ -221,11 +343,10 @@ Result<std::vector<std::vector<bool>>> ActivationCatalog::coverage(std::string_v
   for (const View::Prompt& prompt : view_->prompts()) {
     if (prompt.model != *model) continue;
     std::vector<bool>& row = rows.emplace_back(layers.size());
-    for (const View::Entry& entry : prompt.entries) {
-      const SlotBits slot = unpacked(entry.slot);
+    view_->for_each_entry(prompt, [&](const SlotBits& slot) {
       const auto place = std::find(layers.begin(), layers.end(), slot.layer);
       if (slot.part == ActivationPart::raw && place != layers.end()) row[static_cast<size_t>(place - layers.begin())] = true;
-    }
+    });
   }
   return rows;
 }
