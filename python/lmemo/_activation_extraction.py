@@ -210,6 +210,11 @@ class ActivationExtractor:
         return self._layers
 
     @property
+    def num_layers(self) -> int:
+        """How many layers are chosen."""
+        return len(self.layer_indices)
+
+    @property
     def dtype(self) -> Any:
         """The dtype in which the model computes, and activations come."""
         if self._model is None and self._dtype is not None:
@@ -377,13 +382,14 @@ class _Run:
         self.cache_only = cache_only
         self.model = extractor.model_name
         self.layers = list(extractor.layer_indices)
-        self.pooling = getattr(extractor, "pooling", None)
+        pooling = getattr(extractor, "pooling", None)
+        self.pooling = pooling if isinstance(pooling, str) else None
         self.part = "raw" if self.pooling is None else "pooled"
         self.backend = cache._current()
         self.keys = self.backend.keys_of(self.model)
         self.native = self.backend.native
-        dtype = cache._dtype or getattr(extractor, "dtype", None)
-        self.wanted: str | None = None if dtype is None else str(dtype).removeprefix("torch.")
+        dtype = str(cache._dtype or getattr(extractor, "dtype", None)).removeprefix("torch.")
+        self.wanted: str | None = dtype if dtype in _GOOD_FOR else None  # None: the one that comes.
         self.rows: dict[str, Any] = {}  # Prompt: (found or tensor, mask), held until they are returned, whatever is evicted meanwhile.
         self.failed: list[str] = []
         self.held: list[int] = []

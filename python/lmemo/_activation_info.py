@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,11 @@ class ModelCacheInfo:
         """The size in GiB."""
         return self.size_bytes / cache._GIB
 
+    def __repr__(self) -> str:
+        kinds = {"pooled": self.has_pooled, "logits": self.has_logits, "perplexity": self.has_perplexity}
+        what = ", ".join([f"{self.num_prompts} prompts", f"{self.num_layers} layers", *(kind for kind, is_there in kinds.items() if is_there)])
+        return f"{self.model_name or f'(hash: {self.model_hash})'}: {_readable(self.size_bytes)} ({what})"
+
 
 @dataclass
 class CacheInfo:
@@ -61,6 +67,25 @@ class CacheInfo:
     def total_size_gb(self) -> float:
         """The size of everything in GiB."""
         return self.total_size_bytes / cache._GIB
+
+    def __repr__(self) -> str:
+        lines = [f"Cache directory: {self.cache_dir}", f"Total size: {_readable(self.total_size_bytes)}"]
+        if self.cache_limit_bytes:
+            lines.append(f"Size limit: {_readable(self.cache_limit_bytes)}")
+        if self.models:
+            lines += ["Models:", *(f"  {model!r}" for model in self.models)]
+        for what, mtime in (("Oldest", self.oldest_mtime), ("Newest", self.newest_mtime)):
+            if mtime is not None:
+                lines.append(f"{what} entry: {time.strftime('%Y-%m-%d %H:%M', time.localtime(mtime))}")
+        return "\n".join(lines)
+
+
+def _readable(byte_count: int) -> str:
+    size, units = float(byte_count), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while size >= 1024 and len(units) > 1:
+        size /= 1024
+        units.pop(0)
+    return f"{size:.0f} B" if units[0] == "B" else f"{size:.1f} {units[0]}"
 
 
 def cache_info(model: str | None = None) -> CacheInfo:
@@ -97,24 +122,11 @@ def _is_called(found: dict[str, Any], model: str) -> bool:
 
 def discover_cached(model_name: str, prompt: str) -> CachedPromptInfo | None:
     """What is stored of one prompt, without loading it; None if nothing is."""
-    backend = cache._current()
-    keys = backend.keys_of(model_name)
-    found = backend.native.discover(keys, prompt)
-    if found is None and not isinstance(model_name, cache.ModelIdentity):
-        resolved = cache._resolved(model_name)
-        if resolved is not model_name:
-            keys = backend.keys_of(resolved)
-            found = backend.native.discover(keys, prompt)
+    native = cache._current().native
+    found = cache._by_name(model_name, lambda keys: native.discover(keys, prompt))
     if found is None:
         return None
-    raw, pooled, router, logits, top_k_logits, perplexity, token_perplexity, has_mask = found
-    num_tokens = top_k = None
-    if has_mask:
-        mask = backend.native.find_record(keys, prompt, "mask", [])
-        num_tokens = None if mask is None else mask.shape()[0]
-    if top_k_logits:
-        values = backend.native.find_record(keys, prompt, "top_k_logits", top_k_logits)
-        top_k = None if values is None else values.shape()[-1]
+    raw, pooled, router, logits, top_k_logits, perplexity, token_perplexity, num_tokens, top_k = found
     stored = {dtype for _, dtype in raw} | {dtype for layers in pooled.values() for _, dtype in layers} | {*logits, *top_k_logits}
     return CachedPromptInfo(
         raw_layers=_distinct(raw),
@@ -131,6 +143,38 @@ def discover_cached(model_name: str, prompt: str) -> CachedPromptInfo | None:
 
 def _distinct(layers: Iterable[tuple[int, str]]) -> list[int]:
     return list(dict.fromkeys(layer for layer, _ in layers))  # They come sorted.
+
+
+def is_prompt_fully_cached(model_name: str, prompt: str, required_layers: Iterable[int]) -> bool:
+    """Whether raw states of all these layers are there, by the index."""
+    info = discover_cached(model_name, prompt)
+    return info is not None and set(required_layers) <= set(info.raw_layers)
+
+
+def is_prompt_pooled_cached(model_name: str, prompt: str, required_layers: Iterable[int], pooling: str) -> bool:
+    """Whether pooled vectors of all these layers are there, by the index."""
+    info = discover_cached(model_name, prompt)
+    return info is not None and set(required_layers) <= set(info.pooled.get(pooling, []))
+
+
+def is_prompt_logits_cached(model_name: str, prompt: str, top_k: int | None = None) -> bool:
+    """Whether full logits are there, or at least the top_k largest."""
+    info = discover_cached(model_name, prompt)
+    if info is None:
+        return False
+    return info.has_logits if top_k is None else info.logits_top_k is not None and info.logits_top_k >= top_k
+
+
+def is_prompt_perplexity_cached(model_name: str, prompt: str) -> bool:
+    """Whether perplexity features are there."""
+    info = discover_cached(model_name, prompt)
+    return info is not None and info.has_perplexity
+
+
+def is_prompt_token_perplexity_cached(model_name: str, prompt: str) -> bool:
+    """Whether the perplexity of each token is there."""
+    info = discover_cached(model_name, prompt)
+    return info is not None and info.has_token_perplexity
 
 
 def explain(model_name: str, prompt: str, layer: int, *, pooling: str | None = None) -> str:
@@ -156,38 +200,71 @@ def clear_cache() -> int:
 
 
 def invalidate_extraction_cache(
-    model_name: str, prompts: Sequence[str] | None = None, layers: Sequence[int] | None = None
+    model_name: Any, prompts: Sequence[str] | None = None, layers: Sequence[int] | None = None
 ) -> int:
     """Removes what is stored of a model: all of it, or of some prompts, or some layers. Returns how many entries there were.
 
-    A plain name stands for every identity of that name.
+    A plain name stands for every identity of that name. An extractor stands for its model and layers: what it extracted goes.
+    A prompt whose last raw layer goes loses its attention mask too.
     """
+    if hasattr(model_name, "extractor"):
+        model_name = model_name.extractor
+    if not isinstance(model_name, str):
+        model_name, layers = model_name.model_name, model_name.layer_indices if layers is None else layers
     backend = cache._current()
     backend.used = None
-    removed = 0
-    for found in backend.native.models():
-        if not _is_called(found, model_name):
+    wanted = None if layers is None else set(layers)
+    doomed: list[Any] = []
+    for model in backend.native.models():
+        if not _is_called(model, model_name):
             continue
-        wanted_prompts: list[str | None] = [None] if prompts is None else list(dict.fromkeys(prompts))
-        wanted_layers: list[int | None] = [None] if layers is None else list(dict.fromkeys(layers))
-        removed += _erase(backend, found, wanted_prompts, wanted_layers)
+        if prompts is None:
+            doomed += _doomed(_entries_of_model(backend, model), wanted)
+        else:
+            for prompt in dict.fromkeys(prompts):
+                doomed += _doomed(_entries_of_prompt(backend, model["keys"], prompt), wanted)
+    removed = sum(bool(backend.store.erase(key)) for key in doomed)
+    backend.store.flush()
     return removed
 
 
-def _erase(backend: cache._Backend, found: dict[str, Any], prompts: list[str | None], layers: list[int | None]) -> int:
-    encoding, count = found["encoding"], 0
-    for prompt in prompts:
-        for layer in layers:
-            wanted: dict[str, Any] = {"model": found["name"]}
-            if prompt is not None:
-                wanted["prompt"] = prompt
-            if layer is not None:
-                wanted["layer"] = layer
-            for entry in backend.store.scan(cache._KIND, wanted):
-                if entry.key is not None and _model_encoding(entry.key) == encoding and backend.store.erase(entry.key):
-                    count += 1
-    backend.store.flush()
-    return count
+# Of an entry: whose prompt, which part, which layer, and its key.
+_Stored = tuple[Any, Any, Any, Any]
+
+
+def _doomed(entries: Iterable[_Stored], layers: set[int] | None) -> list[Any]:
+    """The keys of the entries with these layers (None: of all), and of masks that nothing needs any more."""
+    doomed, masks, still_needed, was_needed = [], [], set(), set()
+    for prompt, part, layer, key in entries:
+        if layers is None or layer in layers:
+            doomed.append(key)
+            was_needed.add(prompt)
+        elif part == "raw":
+            still_needed.add(prompt)
+        elif part == "mask":
+            masks.append((prompt, key))
+    return doomed + [key for prompt, key in masks if prompt in was_needed and prompt not in still_needed]
+
+
+def _entries_of_model(backend: cache._Backend, model: dict[str, Any]) -> Iterator[_Stored]:
+    for entry in backend.store.scan(cache._KIND, {"model": model["name"]}):
+        if entry.key is not None and _model_encoding(entry.key) == model["encoding"]:
+            fields = entry.key.fields
+            yield fields["prompt"], fields["part"], fields.get("layer"), entry.key
+
+
+def _entries_of_prompt(backend: cache._Backend, keys: _core.ActivationKeys, prompt: str) -> Iterator[_Stored]:
+    found = backend.native.discover(keys, prompt)
+    if found is None:
+        return
+    raw, pooled, router, logits, top_k_logits, perplexity, token_perplexity = found[:7]
+    slots: list[tuple[str, int | None, str, str | None]] = [("mask", None, "", None)]
+    slots += [("raw", layer, "", dtype) for layer, dtype in raw] + [("router", layer, "", dtype) for layer, dtype in router]
+    slots += [("pooled", layer, pooling, dtype) for pooling, layers in pooled.items() for layer, dtype in layers]
+    for part, dtypes in (("logits", logits), ("top_k_logits", top_k_logits), ("perplexity", perplexity), ("token_perplexity", token_perplexity)):
+        slots += [(part, None, "", dtype) for dtype in dtypes]
+    for part, layer, pooling, dtype in slots:
+        yield prompt, part, layer, keys.key(prompt, part, layer, pooling, dtype)
 
 
 _SLOT_FIELDS = {"layer", "part", "pooling", "prompt", "stored"}

@@ -17,7 +17,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -220,7 +220,7 @@ def set_cache_backend(backend: StoreBase | str | os.PathLike[str] | None) -> Non
             )
         chosen = _open(text)
     else:
-        raise TypeError(f"Expected a lmemo Store, str, path or None, got {type(backend).__name__}")
+        raise TypeError(f"Expected CacheBackend (a lmemo Store), str, path or None, got {type(backend).__name__}")
     with _lock:
         _let_go(_backend)
         _backend = chosen
@@ -434,11 +434,16 @@ def _one_row(tensor: Any, what: str) -> Any:
     return tensor[0]
 
 
+def _mask_of(attention_mask: Any) -> Any:
+    """The mask of one prompt, from (1, tokens) or (tokens,)."""
+    return (attention_mask if attention_mask.dim() == 1 else _one_row(attention_mask, "attention_mask")).detach().cpu()
+
+
 def save_prompt_activations(model_name: str, prompt: str, layers: Sequence[int], activations: Any, attention_mask: Any) -> None:
     """Raw states of one prompt, (1, tokens, layers × dim), with its attention mask, (1, tokens). Padding is left out."""
     if _is_off():
         return
-    states, mask = _one_row(activations, "activations"), _one_row(attention_mask, "attention_mask").detach().cpu()
+    states, mask = _one_row(activations, "activations"), _mask_of(attention_mask)
     first, end = _kept_positions(mask)
     if states.shape[0] != mask.shape[0]:
         raise ValueError(f"activations have {states.shape[0]} tokens, attention_mask has {mask.shape[0]}")
@@ -463,7 +468,7 @@ def save_prompt_router_logits(model_name: str, prompt: str, router_logits: Mappi
 def _positions(tensor: Any, attention_mask: Any, positions: str) -> Any:
     if positions not in ("last", "all"):
         raise ValueError(f"Invalid positions: {positions!r}. Must be 'last' or 'all'.")
-    first, end = _kept_positions(_one_row(attention_mask, "attention_mask"))
+    first, end = _kept_positions(_mask_of(attention_mask))
     return tensor[:, max(first, end - 1) : end] if positions == "last" else tensor[:, first:end]
 
 
@@ -518,44 +523,42 @@ def _order() -> list[str]:
     return _WIDEST_FIRST if _dtype is None else [_dtype, *(name for name in _WIDEST_FIRST if name != _dtype)]
 
 
-def _resolved(model_name: str) -> str:
-    """For a plain name under which nothing is stored: the one identity of that name. Several are an error, never a guess."""
+def _only_keys_of(model_name: str) -> _core.ActivationKeys | None:
+    """For a plain name under which nothing is stored: the keys of the one identity of that name. Several are an error, never a guess."""
     if isinstance(model_name, ModelIdentity):
-        return model_name
+        return None
     backend = _current()
     encoding = backend.keys_of(model_name).encoding
     same_name = [model for model in backend.native.models() if model["name"] == str.__str__(model_name)]
     if len(same_name) == 0 or any(model["encoding"] == encoding for model in same_name):
-        return model_name
+        return None
     if len(same_name) > 1:
         described = "; ".join(str({name: value for name, value in model["fields"].items() if name != "model"}) for model in same_name)
         raise LookupError(f"{len(same_name)} models called {model_name!r} are stored: {described}. Ask with a ModelIdentity")
-    identity = ModelIdentity(model_name, **{name: value for name, value in same_name[0]["fields"].items() if name != "model"})
-    return identity if backend.keys_of(identity).encoding == same_name[0]["encoding"] else model_name
+    keys: _core.ActivationKeys = same_name[0]["keys"]
+    return keys
+
+
+def _by_name(model_name: str, find: Callable[[_core.ActivationKeys], Any]) -> Any:
+    """What is found under this name, or under the only identity of that name; None if nothing is."""
+    found = find(_current().keys_of(model_name))
+    if found is None and (keys := _only_keys_of(model_name)) is not None:
+        found = find(keys)
+    return found
 
 
 def _find_layers(model_name: str, prompt: str, part: str, pooling: str, layers: Sequence[int]) -> Any:
     if _is_off():
         return None
-    backend = _current()
-    found = backend.native.find_layers(backend.keys_of(model_name), prompt, part, pooling, list(layers), _order())
-    if found is None and not isinstance(model_name, ModelIdentity):
-        resolved = _resolved(model_name)
-        if resolved is not model_name:
-            found = backend.native.find_layers(backend.keys_of(resolved), prompt, part, pooling, list(layers), _order())
-    return found
+    native = _current().native
+    return _by_name(model_name, lambda keys: native.find_layers(keys, prompt, part, pooling, list(layers), _order()))
 
 
 def _find_record(model_name: str, prompt: str, part: str, order: list[str]) -> Any:
     if _is_off():
         return None
-    backend = _current()
-    found = backend.native.find_record(backend.keys_of(model_name), prompt, part, order)
-    if found is None and not isinstance(model_name, ModelIdentity):
-        resolved = _resolved(model_name)
-        if resolved is not model_name:
-            found = backend.native.find_record(backend.keys_of(resolved), prompt, part, order)
-    return found
+    native = _current().native
+    return _by_name(model_name, lambda keys: native.find_record(keys, prompt, part, order))
 
 
 def _tensor_of(found: Any, number: int = 0) -> Any:
@@ -590,8 +593,8 @@ def load_prompt_layer(model_name: str, prompt: str, layer: int) -> Any:
         backend = _current()
         native = backend.with_torch()
         found = native.load_layer(backend.keys_of(model_name), prompt, layer, _dtype or "")
-        if found is None and not isinstance(model_name, ModelIdentity):
-            found = native.load_layer(backend.keys_of(_resolved(model_name)), prompt, layer, _dtype or "")
+        if found is None and (keys := _only_keys_of(model_name)) is not None:
+            found = native.load_layer(keys, prompt, layer, _dtype or "")
         if found is not None:
             return found
     raise _missing(f"layer {layer}", model_name, prompt)
@@ -668,7 +671,12 @@ def load_pooled_batch(
 ) -> Any:  # fmt: skip
     """Pooled vectors of many prompts, (prompts, layers × dim). With fallback_to_raw, raw states are pooled where no pooled ones are stored."""
     rows, missing = [], []
-    for prompt in prompts:
+    shown: Iterable[str] = prompts
+    if show_progress:
+        from tqdm import tqdm
+
+        shown = tqdm(prompts, desc="Loading activations")
+    for prompt in shown:
         found = _find_layers(model_name, prompt, "pooled", pooling, layers)
         if found is not None:
             rows.append(_side_by_side(found))
@@ -682,7 +690,7 @@ def load_pooled_batch(
         missing.append(prompt)
     if missing:
         more = f" … and {len(missing) - 3} more" if len(missing) > 3 else ""
-        raise FileNotFoundError(f"No cached activations for {len(missing)} prompt(s): {missing[:3]!r}{more}")
+        raise FileNotFoundError(f"No cached {'' if fallback_to_raw else 'pooled '}activations for {len(missing)} prompt(s): {missing[:3]!r}{more}")
     return _stacked(rows)
 
 
@@ -692,7 +700,7 @@ def load_prompt_router_logits(model_name: str, prompt: str, layers: Sequence[int
     for layer in layers:
         found = _find_layers(model_name, prompt, "router", "", [layer])
         if found is None:
-            raise KeyError(f"Router logits for layer {layer} not found in cache for model={str.__str__(model_name)!r}, prompt={prompt[:50]!r}")
+            raise KeyError(f"Router logits for layer {layer} (router_layer_{layer}) not found in cache for model={str.__str__(model_name)!r}, prompt={prompt[:50]!r}")
         result[layer] = _tensor_of(found)
     return result
 
@@ -723,42 +731,12 @@ def load_prompt_token_perplexity(model_name: str, prompt: str) -> tuple[Any, Any
     return _tensor_of(found), _tensor_of(found, 1)
 
 
-def is_prompt_fully_cached(model_name: str, prompt: str, required_layers: Iterable[int]) -> bool:
-    """Whether raw states of all these layers are there, by the index."""
-    info = discover_cached(model_name, prompt)
-    return info is not None and set(required_layers) <= set(info.raw_layers)
-
-
-def is_prompt_pooled_cached(model_name: str, prompt: str, required_layers: Iterable[int], pooling: str) -> bool:
-    """Whether pooled vectors of all these layers are there, by the index."""
-    info = discover_cached(model_name, prompt)
-    return info is not None and set(required_layers) <= set(info.pooled.get(pooling, []))
-
-
-def is_prompt_logits_cached(model_name: str, prompt: str, top_k: int | None = None) -> bool:
-    """Whether full logits are there, or at least the top_k largest."""
-    info = discover_cached(model_name, prompt)
-    if info is None:
-        return False
-    return info.has_logits if top_k is None else info.logits_top_k is not None and info.logits_top_k >= top_k
-
-
-def is_prompt_perplexity_cached(model_name: str, prompt: str) -> bool:
-    """Whether perplexity features are there."""
-    info = discover_cached(model_name, prompt)
-    return info is not None and info.has_perplexity
-
-
-def is_prompt_token_perplexity_cached(model_name: str, prompt: str) -> bool:
-    """Whether the perplexity of each token is there."""
-    info = discover_cached(model_name, prompt)
-    return info is not None and info.has_token_perplexity
-
-
 def pool(activations: Any, attention_mask: Any, pooling: str) -> Any:
-    """(batch, tokens, dim) and (batch, tokens) to (batch, dim): last_token, first_token, mean or max over the tokens that count."""
+    """(batch, tokens, dim) and (batch, tokens) to (batch, dim): last_token, first_token, mean or max over the tokens that count (all if None)."""
     import torch
 
+    if attention_mask is None:
+        attention_mask = torch.ones(activations.shape[:2])
     mask = attention_mask.to(activations.device).bool()
     rows = torch.arange(mask.shape[0], device=mask.device)
     if pooling == "first_token":
@@ -788,4 +766,9 @@ from ._activation_info import (  # noqa: E402  (it needs what stands above)
     discover_cached,
     explain,
     invalidate_extraction_cache,
+    is_prompt_fully_cached,
+    is_prompt_logits_cached,
+    is_prompt_perplexity_cached,
+    is_prompt_pooled_cached,
+    is_prompt_token_perplexity_cached,
 )

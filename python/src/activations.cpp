@@ -77,6 +77,15 @@ struct FoundTensors {
   }
 };
 
+// How many tokens count, by an attention mask of any type.
+uint64_t nonzero_elements(const TensorView& tensor) {
+  const size_t size = bytes_per_element(tensor.type);
+  uint64_t count = 0;
+  for (Bytes left = tensor.stored; left.size() >= size; left = left.subspan(size))
+    count += std::any_of(left.begin(), left.begin() + static_cast<ptrdiff_t>(size), [](std::byte byte) { return byte != std::byte{0}; });
+  return count;
+}
+
 std::string_view prompt_bytes(nb::handle prompt, std::string& kept) {
   Py_ssize_t length = 0;
   if (PyUnicode_Check(prompt.ptr())) {
@@ -270,6 +279,7 @@ class Activations {
       for (const auto& [name, value] : model.fields) fields[text_to_python(name)] = text_to_python(value);
       entry["fields"] = fields;
       entry["encoding"] = nb::bytes(model.encoding.data(), model.encoding.size());
+      entry["keys"] = nb::cast(value_or_raise(ActivationKeys::of(model.model)));
       entry["name"] = text_to_python(model.name);
       entry["hash"] = model.hash;
       entry["stored_bytes"] = model.stored_bytes;
@@ -288,11 +298,25 @@ class Activations {
     return list;
   }
 
-  // (raw, {pooling: layers}, router, logits, top_k_logits, perplexity, token_perplexity, has_mask), layers as (layer, dtype); None if nothing is there.
+  // (raw, {pooling: layers}, router, logits, top_k_logits, perplexity, token_perplexity, tokens, top_k), layers as (layer, dtype); None if nothing is
+  // there. tokens and top_k are None where there is no mask and no top-k logits.
   nb::object discover(const ActivationKeys& keys, nb::handle prompt) {
     std::string kept;
     const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
     const std::optional<DiscoveredPrompt> found = value_or_raise(catalog().discover(keys.model_encoding(), prompt_field));
+    const std::shared_ptr<Store> store = store_->hold();
+    nb::object tokens = nb::none(), top_k = nb::none();
+    if (found && found->has_mask) {
+      FoundTensors mask;
+      if (take(*store, keys.digest(prompt_field, {ActivationPart::mask, 0, "", TensorType::none}), mask))
+        tokens = nb::int_(nonzero_elements(mask.tensors.front()));
+    }
+    for (const TensorType stored : found ? found->top_k_logits : std::vector<TensorType>()) {
+      FoundTensors values;
+      if (!take(*store, keys.digest(prompt_field, {ActivationPart::top_k_logits, 0, "", stored}), values)) continue;
+      if (const std::vector<uint64_t>& shape = values.tensors.front().shape; !shape.empty()) top_k = nb::int_(shape.back());
+      break;
+    }
     store_->deliver_notices();
     if (!found) return nb::none();
     const auto layers = [](const std::vector<DiscoveredPrompt::Layer>& from) {
@@ -308,7 +332,7 @@ class Activations {
     nb::dict pooled;
     for (const auto& [pooling, its_layers] : found->pooled) pooled[text_to_python(pooling)] = layers(its_layers);
     return nb::make_tuple(layers(found->raw), pooled, layers(found->router), types(found->logits), types(found->top_k_logits),
-                          types(found->perplexity), types(found->token_perplexity), found->has_mask);
+                          types(found->perplexity), types(found->token_perplexity), tokens, top_k);
   }
 
   void refresh() {

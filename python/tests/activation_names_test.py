@@ -1,0 +1,229 @@
+"""What users of lmprobe's cache know by name, and a cache that lmprobe itself wrote."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from activation_models import extractor_of, prompts_of, twelve_layers
+
+import lmemo
+from lmemo import activations
+from lmemo.activations import CachedExtractor, ModelIdentity
+
+
+@pytest.fixture(autouse=True)
+def fresh_cache(tmp_path: Path) -> Iterator[Path]:
+    activations.set_cache_backend(tmp_path / "store")
+    yield tmp_path / "store"
+    activations.set_cache_limit(None)
+    activations.set_cache_dtype(None)
+    activations.set_cache_backend(lmemo.MemoryStore())
+
+
+def save(prompt: str, layers: list[int], tokens: int = 3, dim: int = 8, model: str = "m") -> Any:
+    states = torch.randn(1, tokens, len(layers) * dim)
+    activations.save_prompt_activations(model, prompt, layers, states, torch.ones(1, tokens, dtype=torch.int64))
+    return states
+
+
+def entries() -> list[dict[str, Any]]:
+    """Every entry of the store, by a scan: nothing that is left behind can hide."""
+    return [dict(entry.key.fields) for entry in activations.get_backend().scan() if entry.key is not None]
+
+
+def test_functions_take_the_arguments_that_users_give_them() -> None:
+    from lmprobe import cache as lmprobe_cache
+
+    names = [name for name in activations.__all__ if inspect.isfunction(getattr(lmprobe_cache, name, None))]
+    assert len(names) > 20
+    for name in names:
+        if name == "invalidate_extraction_cache":  # There it takes the directory of one prompt, which does not exist here.
+            continue
+        theirs, ours = (inspect.signature(getattr(module, name)).parameters for module in (lmprobe_cache, activations))
+        assert list(ours)[: len(theirs)] == list(theirs), name
+        for parameter in theirs.values():
+            assert ours[parameter.name].default == parameter.default, f"{name}: {parameter}"
+    for name in ("CachedPromptInfo", "CacheInfo", "ModelCacheInfo"):
+        theirs, ours = (getattr(module, name).__dataclass_fields__ for module in (lmprobe_cache, activations))
+        assert list(ours)[: len(theirs)] == list(theirs), name
+    theirs, ours = (inspect.signature(module.CachedExtractor.extract).parameters for module in (lmprobe_cache, activations))
+    assert list(ours) == list(theirs)
+
+
+def test_reports_print_as_a_page() -> None:
+    save("p", [0, 1])
+    activations.save_prompt_pooled_activations("m", "p", [0], torch.randn(1, 8), "mean")
+    activations.set_cache_limit(2)
+    info = activations.cache_info()
+    lines = repr(info).splitlines()
+    assert lines[0] == f"Cache directory: {info.cache_dir}"
+    assert lines[1].startswith("Total size: ") and lines[2] == "Size limit: 2.0 GiB"
+    assert lines[4].startswith("  m: ") and lines[4].endswith("(1 prompts, 2 layers, pooled)")
+    assert lines[-2].startswith("Oldest entry: ") and lines[-1].startswith("Newest entry: ")
+    info.models[0].model_name = None
+    assert info.models[0].model_hash in repr(info.models[0])
+
+
+def test_tokens_are_those_that_the_mask_counts() -> None:
+    for dtype in (torch.int64, torch.bool, torch.float32, torch.uint8):
+        activations.save_prompt_activations("m", str(dtype), [0], torch.randn(1, 7, 4), torch.tensor([0, 1, 1, 0, 1, 1, 0]).to(dtype))
+        info = activations.discover_cached("m", str(dtype))
+        assert info is not None and info.num_tokens == 4
+        assert activations.load_prompt_activations("m", str(dtype), [0])[1].tolist() == [[1, 1, 0, 1, 1]]
+
+
+def test_a_bare_name_finds_a_model_with_fields_that_are_no_text() -> None:
+    extractor = extractor_of(twelve_layers(), max_length=5, layers=[1])
+    result = CachedExtractor(extractor).extract(prompts_of(3))
+    assert result is not None
+    assert activations.discover_cached("tiny", prompts_of(3)[0]) is not None
+    assert torch.equal(activations.load_prompt_layer("tiny", prompts_of(3)[0], 1)[0], result[0][0, : int(result[1][0].sum())])
+
+
+def test_discovery_after_partial_saves() -> None:
+    for layer in (7, 0, 3):
+        save("p", [layer], tokens=4)
+        activations.get_backend().flush()
+    activations.save_prompt_pooled_activations("m", "p", [2], torch.randn(1, 8), "max")
+    activations.save_prompt_pooled_activations("m", "p", [1], torch.randn(1, 8), "max")
+    activations.save_prompt_pooled_activations("m", "p", [5], torch.randn(1, 8), "mean")
+    activations.save_prompt_router_logits("m", "p", {6: torch.randn(4, 2), 2: torch.randn(4, 2)})
+    before = activations.get_backend().stats().counters["activations"].hits
+    info = activations.discover_cached("m", "p")
+    assert info is not None
+    assert (info.raw_layers, info.pooled, info.router_layers) == ([0, 3, 7], {"max": [1, 2], "mean": [5]}, [2, 6])
+    assert (info.num_tokens, info.has_logits, info.logits_top_k, info.has_perplexity) == (4, False, None, False)
+    assert activations.get_backend().stats().counters["activations"].hits - before == 1  # The mask; no states.
+    assert activations.discover_cached("m", "q") is None and activations.discover_cached("n", "p") is None
+
+
+def everything(prompt: str, model: str = "m") -> None:
+    save(prompt, [0, 1], model=model)
+    activations.save_prompt_pooled_activations(model, prompt, [0, 1], torch.randn(1, 16), "mean")
+    activations.save_prompt_router_logits(model, prompt, {1: torch.randn(3, 2)})
+    activations.save_prompt_logits(model, prompt, torch.randn(1, 3, 20), torch.ones(1, 3))
+    activations.save_prompt_logits(model, prompt, torch.randn(1, 3, 20), torch.ones(1, 3), top_k=4)
+    activations.save_prompt_perplexity(model, prompt, torch.ones(3), torch.ones(2), torch.arange(3))
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_invalidation_by_model_prompt_and_layer_leaves_nothing_of_it(is_long: bool) -> None:
+    p, q = ("p" * 400, "q" * 400) if is_long else ("p", "q")  # Long prompts stand in the keys by their digest.
+    for prompt in (p, q):
+        everything(prompt)
+        everything(prompt, "other")
+        everything(prompt, ModelIdentity("m", weights="abc", max_length=7))
+    activations.set_cache_dtype("float16")
+    save(p, [0, 1])
+    activations.set_cache_dtype(None)
+    per_prompt = 10
+    assert len(entries()) == 6 * per_prompt + 2
+
+    # One layer of one prompt, in every dtype, raw and pooled; the mask stays for the other layer.
+    assert activations.invalidate_extraction_cache(ModelIdentity("m", weights="abc", max_length=7), [p], [1]) == 3
+    assert activations.invalidate_extraction_cache("other", [p], [0]) == 2
+    assert activations.discover_cached("other", p).raw_layers == [1]  # type: ignore[union-attr]
+    assert activations.discover_cached("other", p).num_tokens == 3  # type: ignore[union-attr]
+    # The last layer takes the mask with it.
+    assert activations.invalidate_extraction_cache("other", [p], [1]) == 4
+    assert not any(fields["model"] == "other" and fields["part"] == "mask" and fields["prompt"] == entry_prompt(p) for fields in entries())
+    assert activations.invalidate_extraction_cache("other", layers=[0, 1]) == 6
+    assert {fields["part"] for fields in entries() if fields["model"] == "other"} == {"logits", "top_k_logits", "perplexity", "token_perplexity"}
+    # One prompt of every identity of the name.
+    assert activations.invalidate_extraction_cache("m", [p]) == per_prompt + 2 + per_prompt - 3
+    assert {fields["prompt"] for fields in entries() if fields["model"] == "m"} == {entry_prompt(q)}
+    # All of it.
+    assert activations.invalidate_extraction_cache("m") == 2 * per_prompt
+    assert {fields["model"] for fields in entries()} == {"other"}
+    assert activations.clear_cache() == 8 and entries() == []
+
+
+def entry_prompt(prompt: str) -> Any:
+    return lmemo.Key.of("x", prompt=prompt).fields["prompt"]
+
+
+def test_one_extraction_goes_by_its_extractor() -> None:
+    model, prompts = twelve_layers(), prompts_of(4)
+    CachedExtractor(extractor_of(model, layers=[0, 1])).extract(prompts, cache_only=True)
+    extraction = CachedExtractor(extractor_of(model, layers=[2, 3]))
+    extraction.extract(prompts, cache_only=True)
+    assert activations.invalidate_extraction_cache(extraction, prompts[:1]) == 2
+    assert activations.invalidate_extraction_cache(extraction.extractor) == 6
+    assert sorted({fields["layer"] for fields in entries() if fields["part"] == "raw"}) == [0, 1]
+
+
+def test_none_is_the_default_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LMEMO_ACTIVATIONS_STORE", str(tmp_path / "default"))
+    activations.set_cache_backend(None)
+    save("p", [0])
+    assert Path(activations.cache_info().cache_dir) == tmp_path / "default"
+    activations.set_cache_backend(tmp_path / "other")
+    assert activations.discover_cached("m", "p") is None
+    activations.set_cache_backend(None)
+    assert activations.discover_cached("m", "p") is not None
+
+
+def test_a_cache_that_lmprobe_wrote_is_taken_over(tmp_path: Path) -> None:
+    from lmprobe import cache as theirs
+
+    theirs.set_cache_backend(str(tmp_path / "lmprobe"))
+    try:
+        prompts = ["The capital of France is", "Zwölf Boxkämpfer jagen Viktor", "a\nb", "x" * 500]
+        states = {prompt: torch.randn(1, 5, 3 * 16) for prompt in prompts}
+        mask = torch.tensor([[0, 1, 1, 1, 0]])
+        for prompt in prompts:
+            theirs.save_prompt_activations("org/model", prompt, [0, 4, 9], states[prompt], mask)
+            theirs.save_prompt_pooled_activations("org/model", prompt, [4], states[prompt][:, 3, 16:32], "last_token")
+        theirs.save_prompt_logits("org/model", prompts[0], states[prompts[0]], mask, top_k=6)
+        theirs.save_prompt_logits("org/model", prompts[1], states[prompts[1]], mask)
+        theirs.save_prompt_perplexity("org/model", prompts[0], torch.tensor([1.5, 1, 2]), torch.tensor([1.0, 2]), torch.tensor([5, 6, 7]))
+        theirs.save_prompt_router_logits("org/model", prompts[2], {4: torch.arange(10.0).reshape(5, 2)})
+        theirs.save_prompt_pooled_activations("other", "only pooled", [1], torch.ones(1, 16), "mean")  # Not in its manifest.
+        expected = {prompt: theirs.discover_cached("org/model", prompt) for prompt in prompts}
+        expected_logits = theirs.load_prompt_logits("org/model", prompts[0], top_k=6)
+        report = activations.import_lmprobe(tmp_path / "lmprobe", prompts=["only pooled"])
+        assert (report.prompts, report.unknown_prompts, report.unreadable_files) == (5, 0, 0)
+        for prompt, wanted in expected.items():
+            assert wanted is not None
+            found = vars(activations.discover_cached("org/model", prompt))
+            assert {name: found[name] for name in vars(wanted)} == vars(wanted)
+            assert torch.equal(activations.load_prompt_activations("org/model", prompt, [9, 0])[0], torch.cat([states[prompt][:, 1:4, 32:], states[prompt][:, 1:4, :16]], dim=-1))
+            assert torch.equal(activations.load_prompt_pooled_activations("org/model", prompt, [4], "last_token"), states[prompt][:, 3, 16:32])
+        assert all(torch.equal(a, b) for a, b in zip(activations.load_prompt_logits("org/model", prompts[0], top_k=6), expected_logits, strict=True))
+        assert torch.equal(activations.load_prompt_router_logits("org/model", prompts[2], [4])[4], torch.arange(10.0).reshape(5, 2))
+        assert [its.tolist() for its in activations.load_prompt_token_perplexity("org/model", prompts[0])] == [[1.0, 2.0], [5, 6, 7]]
+        assert activations.is_prompt_pooled_cached("other", "only pooled", {1}, "mean")
+        # Without the prompts, what nobody knows is counted and left alone.
+        activations.set_cache_backend(tmp_path / "second")
+        assert activations.import_lmprobe(tmp_path / "lmprobe").unknown_prompts == 1
+    finally:
+        theirs.set_cache_backend(None)
+        os.environ.pop("LMPROBE_CACHE_DIR", None)
+
+
+def test_what_is_missing_is_named() -> None:
+    activations.save_prompt_router_logits("m", "p", {1: torch.randn(3, 2)})
+    for load, error, words in [
+        (lambda: activations.load_prompt_activations("m", "p", [0]), FileNotFoundError, "No cached activations"),
+        (lambda: activations.load_prompt_pooled_activations("m", "p", [0], "mean"), FileNotFoundError, "No cached pooled"),
+        (lambda: activations.load_prompt_logits("m", "p"), FileNotFoundError, "No cached logits"),
+        (lambda: activations.load_prompt_perplexity("m", "p"), FileNotFoundError, "No cached perplexity"),
+        (lambda: activations.load_prompt_router_logits("m", "p", [1, 5]), KeyError, "router_layer_5"),
+        (lambda: activations.set_cache_backend(42), TypeError, "Expected CacheBackend"),  # type: ignore[arg-type]
+        (lambda: activations.set_cache_dtype("float8"), ValueError, "Unknown dtype"),
+    ]:
+        with pytest.raises(error, match=words):
+            load()
+
+
+def test_pooled_batches_show_their_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    for prompt in ("a", "b"):
+        activations.save_prompt_pooled_activations("m", prompt, [0], torch.randn(1, 8), "last_token")
+    assert activations.load_pooled_batch("m", ["a", "b"], [0], show_progress=True).shape == (2, 8)
+    assert "2/2" in capsys.readouterr().err
