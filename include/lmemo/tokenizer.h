@@ -99,6 +99,17 @@ struct TokenBatch {
   }
 };
 
+// A text as its owner keeps it. What is not UTF-8 is converted by the threads that encode it, without a copy of all.
+struct SourceText {
+  enum class Form : uint8_t { utf8, latin1, ucs2, ucs4 };  // But for UTF-8, each unit is a code point.
+
+  const void* data = nullptr;
+  size_t unit_count = 0;
+  Form form = Form::utf8;
+
+  static SourceText of(std::string_view text) { return {text.data(), text.size(), Form::utf8}; }
+};
+
 // What stands beside the tokenizer.json in a model's directory: special tokens by their role and chat templates, from
 // tokenizer_config.json, special_tokens_map.json, chat_template.jinja and additional_chat_templates/. They change no
 // id of a plain text, but those of a chat, and so belong to the identity of the directory's tokenizer.
@@ -140,6 +151,9 @@ class Tokenizer {
   // Padding to the longest, if the file asks for it, is to the longest of this batch. `threads` = 0: one per core.
   virtual Result<TokenBatch> encode_batch(std::span<const std::string_view> texts,
                                           const EncodeOptions& options = {}, unsigned threads = 0) const = 0;
+  // The same for texts that may not be UTF-8. Half a surrogate pair is an invalid_argument.
+  virtual Result<TokenBatch> encode_texts(std::span<const SourceText> texts, const EncodeOptions& options = {},
+                                          unsigned threads = 0) const;
 
   // What was met so far, with its ids, in a file: a process that loads it begins as fast as this one is now. The file is
   // for this tokenizer alone; another's or a damaged one is an error, and changes nothing. Replaced atomically.

@@ -98,7 +98,7 @@ std::pair<const ArrowSchema*, const ArrowArray*> column_of(const ArrowSchema* sc
 }
 
 void add_column(const ArrowSchema& whole_schema, const ArrowArray& whole,
-                std::vector<std::string_view>& views) {
+                std::vector<SourceText>& views) {
   const auto [schema, array] = column_of(&whole_schema, &whole);
   const auto require = [&](bool holds, int64_t index) {
     if (!holds)
@@ -110,7 +110,7 @@ void add_column(const ArrowSchema& whole_schema, const ArrowArray& whole,
     const TextAt text_at = reader_of(schema->format);
     for (int64_t i = 0; i < array->length; ++i) {
       require(!is_null(*array, array->offset + i), i);
-      views.push_back(text_at(*array, array->offset + i));
+      views.push_back(SourceText::of(text_at(*array, array->offset + i)));
     }
     return;
   }
@@ -121,7 +121,7 @@ void add_column(const ArrowSchema& whole_schema, const ArrowArray& whole,
     const int64_t key = key_at(schema->format[0], *array, array->offset + i);
     if (key < 0 || key >= words.length) raise_value_error("Arrow column: a dictionary key out of range");
     require(!is_null(words, words.offset + key), i);
-    views.push_back(text_at(words, words.offset + key));
+    views.push_back(SourceText::of(text_at(words, words.offset + key)));
   }
 }
 
@@ -130,6 +130,19 @@ Handed& in_capsule(nb::handle capsule, const char* name) {
   void* const pointer = PyCapsule_GetPointer(capsule.ptr(), name);
   if (!pointer) throw nb::python_error();
   return *static_cast<Handed*>(pointer);
+}
+
+SourceText source_text(PyObject* text) {
+  if (!PyUnicode_Check(text)) return SourceText::of(text_view(text));
+#if PY_VERSION_HEX < 0x030C0000
+  if (PyUnicode_READY(text) != 0) throw nb::python_error();
+#endif
+  using Form = SourceText::Form;
+  const Form form = PyUnicode_IS_ASCII(text)                     ? Form::utf8
+                    : PyUnicode_KIND(text) == PyUnicode_1BYTE_KIND ? Form::latin1
+                    : PyUnicode_KIND(text) == PyUnicode_2BYTE_KIND ? Form::ucs2
+                                                                   : Form::ucs4;
+  return {PyUnicode_DATA(text), static_cast<size_t>(PyUnicode_GET_LENGTH(text)), form};
 }
 
 }  // namespace
@@ -172,7 +185,12 @@ void Texts::take_list(nb::handle texts) {
   const auto size = static_cast<size_t>(PyList_GET_SIZE(kept_.ptr()));
   views_.reserve(size);
   for (size_t i = 0; i < size; ++i)
-    views_.push_back(text_view(PyList_GET_ITEM(kept_.ptr(), static_cast<Py_ssize_t>(i))));
+    views_.push_back(source_text(PyList_GET_ITEM(kept_.ptr(), static_cast<Py_ssize_t>(i))));
+}
+
+void Texts::expect_utf8() const {
+  if (!PyList_Check(kept_.ptr())) return;
+  for (const nb::handle text : nb::borrow<nb::list>(kept_)) text_view(text);
 }
 
 void Texts::take_array(nb::handle texts) {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lmemo/tokenizer.h"
+
 namespace lmemo::python {
 
 // The UTF-8 of a str (kept by Python inside it) or of a bytes object, for as long as the object lives.
@@ -21,8 +23,12 @@ class Texts {
   Texts(const Texts&) = delete;
   Texts& operator=(const Texts&) = delete;
 
-  // Valid as long as this object, also without the GIL.
-  const std::vector<std::string_view>& views() const { return views_; }
+  // Valid as long as this object, also without the GIL. A str is taken as Python keeps it: asking Python for its UTF-8
+  // would take longer than many a piece of encoding, hold the GIL, and leave a second copy of every text behind.
+  const std::vector<SourceText>& views() const { return views_; }
+
+  // Raises what Python says about the first text that has no UTF-8, if there is one.
+  void expect_utf8() const;
 
  private:
   struct Chunks;
@@ -31,7 +37,7 @@ class Texts {
   void take_array(nanobind::handle texts);
   void take_stream(nanobind::handle texts);
 
-  std::vector<std::string_view> views_;
+  std::vector<SourceText> views_;
   nanobind::object kept_;  // Keeps the texts alive, whatever happens to what was given.
   std::unique_ptr<Chunks> chunks_;
 };

@@ -107,8 +107,9 @@ nb::tuple encode_batch(const NativeTokenizer& self, nb::handle texts, bool add_s
   const EncodeOptions options = options_of(add_special_tokens, truncation, padding);
   Result<TokenBatch> batch = [&] {
     nb::gil_scoped_release release;
-    return self.tokenizer->encode_batch(kept.views(), options, threads);
+    return self.tokenizer->encode_texts(kept.views(), options, threads);
   }();
+  if (!batch.ok()) kept.expect_utf8();
   TokenBatch done = value_or_raise(std::move(batch));
   return nb::make_tuple(array_of(std::move(done.ids)), array_of(std::move(done.offsets)));
 }

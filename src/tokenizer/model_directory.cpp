@@ -103,6 +103,10 @@ class DirectoryTokenizer final : public Tokenizer {
                                   unsigned threads) const override {
     return tokenizer_->encode_batch(texts, options, threads);
   }
+  Result<TokenBatch> encode_texts(std::span<const SourceText> texts, const EncodeOptions& options,
+                                  unsigned threads) const override {
+    return tokenizer_->encode_texts(texts, options, threads);
+  }
   Result<std::string> decode(std::span<const uint32_t> ids, const DecodeOptions& options) const override {
     return tokenizer_->decode(ids, options);
   }

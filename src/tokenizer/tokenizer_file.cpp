@@ -2,9 +2,12 @@
 
 #include "tokenizer/tokenizer_file.h"
 
+#include <deque>
+
 #include "lmemo/tokenizer.h"
 #include "tokenizer/fast/fast_plan.h"
 #include "tokenizer/reference/loader.h"
+#include "tokenizer/source_text.h"
 
 namespace lmemo {
 
@@ -15,6 +18,19 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_json(std::string_view j
 
 Status Tokenizer::save_pieces(const std::filesystem::path&) const { return {}; }
 Result<size_t> Tokenizer::load_pieces(const std::filesystem::path&) const { return size_t{0}; }
+
+Result<TokenBatch> Tokenizer::encode_texts(std::span<const SourceText> texts, const EncodeOptions& options,
+                                           unsigned threads) const {
+  std::deque<tokenizer::TextBuffer> buffers;
+  std::vector<std::string_view> views;
+  views.reserve(texts.size());
+  for (const SourceText& text : texts) {
+    Result<std::string_view> view = tokenizer::utf8_of(text, 0, text.unit_count, buffers.emplace_back());
+    if (!view.ok()) return Error{view.error().code, "text " + std::to_string(views.size()) + ": " + view.error().message};
+    views.push_back(*view);
+  }
+  return encode_batch(views, options, threads);
+}
 
 namespace tokenizer {
 

@@ -1,4 +1,7 @@
 // Many texts on many threads: short ones go to a thread by the group, a long one is cut between lines.
+//
+// The first thread takes tasks from the front, the others from the back: what the first one makes lies where it belongs
+// in the result, and with two threads only half of the ids are copied.
 
 #include <atomic>
 #include <algorithm>
@@ -21,14 +24,20 @@ bool is_visible(uint32_t character) { return !has_flag(character, kRegexSpace) &
 
 // The first place from `at` on, behind a newline that stands alone between visible characters: every split pattern
 // begins a piece there, and ends the one before as at the end of a text. The end if there is none.
-size_t line_border(std::string_view text, size_t at) {
-  for (at = std::max<size_t>(at, 1); (at = text.find('\n', at)) != std::string_view::npos; ++at) {
-    if (at + 1 == text.size()) break;
-    const uint32_t before = char_at(text, at - char_bytes_before(text, at));
-    const uint32_t after = char_at(text, at + 1);
+size_t line_border(const SourceText& text, size_t at) {
+  const bool is_utf8 = text.form == SourceText::Form::utf8;
+  const std::string_view bytes(static_cast<const char*>(text.data), is_utf8 ? text.unit_count : 0);
+  for (at = std::max<size_t>(at, 1); (at = find_unit(text, '\n', at)) + 1 < text.unit_count; ++at) {
+    const uint32_t before = is_utf8 ? char_at(bytes, at - char_bytes_before(bytes, at)) : unit_at(text, at - 1);
+    const uint32_t after = is_utf8 ? char_at(bytes, at + 1) : unit_at(text, at + 1);
     if (is_visible(before) && is_visible(after) && after != '/') return at + 1;
   }
-  return text.size();
+  return text.unit_count;
+}
+
+// As UTF-8, at most, but for few.
+size_t likely_bytes(const SourceText& text) {
+  return text.form == SourceText::Form::ucs2 ? 2 * text.unit_count : text.unit_count;
 }
 
 // Threads that do the same work, and are waited for at the end. A machine that has no thread left gives fewer.
@@ -50,7 +59,7 @@ class Helpers {
 
 class FastTokenizer::Batch {
  public:
-  Batch(const FastTokenizer& tokenizer, std::span<const std::string_view> texts, const Call& call)
+  Batch(const FastTokenizer& tokenizer, std::span<const SourceText> texts, const Call& call)
       : tokenizer_(tokenizer), texts_(texts), call_(call) {}
 
   Result<TokenBatch> run(unsigned threads) {
@@ -59,8 +68,11 @@ class FastTokenizer::Batch {
     {
       workers_.resize(threads);
       std::atomic<size_t> number = 1;
-      const Helpers helpers(threads - 1, [&] { work(workers_[number.fetch_add(1, std::memory_order_relaxed)]); });
-      work(workers_[0]);
+      const Helpers helpers(threads - 1, [&] {
+        work(workers_[number.fetch_add(1, std::memory_order_relaxed)],
+             [&] { return tasks_.size() - 1 - next_from_back_.fetch_add(1, std::memory_order_relaxed); });
+      });
+      work(workers_[0], [from_front = size_t{0}]() mutable { return from_front++; });
     }
     for (const Task& task : tasks_)
       if (task.error) return *task.error;
@@ -99,30 +111,32 @@ class FastTokenizer::Batch {
       bytes = 0;
     };
     for (size_t i = 0; is_parallel && i < texts_.size(); ++i) {
-      if (texts_[i].size() >= kLongText && tokenizer_.may_cut_ && call_.is_simple()) {
+      if (likely_bytes(texts_[i]) >= kLongText && tokenizer_.may_cut_ && call_.is_simple()) {
         close(i);
         add_parts(i);
         first = i + 1;
         continue;
       }
-      bytes += texts_[i].size() + 32;
+      bytes += likely_bytes(texts_[i]) + 32;
       if (bytes >= kTaskBytes) close(i + 1);
     }
     close(texts_.size());
   }
 
   void add_parts(size_t text) {
-    for (size_t begin = 0; begin < texts_[text].size();) {
+    for (size_t begin = 0; begin < texts_[text].unit_count;) {
       const size_t end = line_border(texts_[text], begin + kLongText);
       tasks_.push_back({text, text + 1, begin, end, true});
       begin = end;
     }
   }
 
-  void work(Worker& worker) {
-    worker.ids.expect(expected_ids());
-    for (size_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < tasks_.size();) {
-      Task& task = tasks_[i];
+  // `choose` says which task is next, and is asked only if one is left.
+  template <typename Choose>
+  void work(Worker& worker, Choose choose) {
+    worker.ids.expect(expected_ids(&worker == &workers_[0]));
+    while (taken_.fetch_add(1, std::memory_order_relaxed) < tasks_.size()) {
+      Task& task = tasks_[choose()];
       task.ids_begin = worker.ids.size();
       if (task.is_part) {
         do_part(task, worker);
@@ -134,19 +148,21 @@ class FastTokenizer::Batch {
     }
   }
 
-  // Room for one id a byte, which only takes memory where ids are written; less for large batches, which grow.
-  size_t expected_ids() const {
+  // Room for one id a byte, which only takes memory where ids are written; less for large batches, which grow. The
+  // first thread's has to hold the ids of all, in the end.
+  size_t expected_ids(bool is_first) const {
     constexpr size_t kMaxRoom = size_t{14} << 20;
     size_t bytes = 0;
-    for (const std::string_view text : texts_) bytes += text.size() + call_.frame.before.size() + call_.frame.after.size();
-    bytes = bytes / workers_.size() + (workers_.size() > 1 ? bytes / 4 : 0);
+    for (const SourceText& text : texts_)
+      bytes += likely_bytes(text) + call_.frame.before.size() + call_.frame.after.size();
+    if (!is_first) bytes = bytes / workers_.size() + bytes / 4;
     return bytes < 2048 ? 0 : std::min(bytes, kMaxRoom);
   }
 
   void do_texts(Task& task, Worker& worker) {
     task.ends.reserve(task.last_text - task.first_text);
     size_t bytes = 0, all_bytes = 0;
-    for (size_t i = task.first_text; i < task.last_text; ++i) all_bytes += texts_[i].size();
+    for (size_t i = task.first_text; i < task.last_text; ++i) all_bytes += likely_bytes(texts_[i]);
     bool knows_ratio = all_bytes < 2 * kTaskBytes;
     for (size_t i = task.first_text; i < task.last_text; ++i) {
       if (!knows_ratio && bytes >= kTaskBytes) {
@@ -154,26 +170,34 @@ class FastTokenizer::Batch {
         worker.ids.expect(task.ids_begin + static_cast<size_t>(ratio * 1.1 * static_cast<double>(all_bytes)));
         knows_ratio = true;
       }
-      bytes += texts_[i].size();
-      const Status status = tokenizer_.encode_text(texts_[i], call_, worker.scratch, worker.ids);
+      bytes += likely_bytes(texts_[i]);
+      const Result<std::string_view> text = checked_text(texts_[i], 0, texts_[i].unit_count, worker);
+      const Status status = text.ok() ? tokenizer_.encode_text(*text, call_, worker.scratch, worker.ids) : text.error();
       if (!status.ok()) return note(task, i, status.error());
       task.ends.push_back(worker.ids.size() - task.ids_begin);
     }
   }
 
   void do_part(Task& task, Worker& worker) {
-    const std::string_view text = texts_[task.first_text];
-    const std::string_view part = text.substr(task.part_begin, task.part_end - task.part_begin);
-    if (const Status status = expect_utf8(part); !status.ok()) {
+    const SourceText& whole = texts_[task.first_text];
+    const Result<std::string_view> part = checked_text(whole, task.part_begin, task.part_end, worker);
+    if (!part.ok()) {
       // The place is counted from the start of the whole text, which is looked at again to say it.
-      return note(task, task.first_text, expect_utf8(text).error());
+      return note(task, task.first_text, checked_text(whole, 0, whole.unit_count, worker).error());
     }
     if (task.part_begin == 0) worker.ids.append(call_.frame.before);
-    const Status status = tokenizer_.encode_raw(part, worker.scratch, worker.ids);
+    const Status status = tokenizer_.encode_raw(*part, worker.scratch, worker.ids);
     if (!status.ok()) return note(task, task.first_text, status.error());
-    if (task.part_end < text.size()) return;
+    if (task.part_end < whole.unit_count) return;
     worker.ids.append(call_.frame.after);
     task.ends.push_back(worker.ids.size() - task.ids_begin);
+  }
+
+  // As UTF-8 that is well-formed.
+  static Result<std::string_view> checked_text(const SourceText& text, size_t begin, size_t end, Worker& worker) {
+    Result<std::string_view> utf8 = utf8_of(text, begin, end, worker.scratch.converted);
+    if (utf8.ok() && text.form == SourceText::Form::utf8) LMEMO_TRY(expect_utf8(*utf8));
+    return utf8;
   }
 
   static void note(Task& task, size_t text, const Error& error) {
@@ -190,22 +214,26 @@ class FastTokenizer::Batch {
       count += task.ids().size();
     }
     if (call_.rules.padding) return padded(batch.offsets);
-    if (workers_.size() == 1) {
-      batch.ids = std::move(workers_[0].ids).take();
-      return batch;
-    }
-    batch.ids.resize(count);
-    next_ = 0;
+    IdBuffer& first = workers_[0].ids;
+    const size_t in_place = first.size();
+    IdBuffer all;
+    const bool has_room = first.make_whole(count);
+    if (!has_room) all.expect(count);
+    uint32_t* const ids = has_room ? first.data() : all.data();
+    taken_ = 0;
     const auto copy = [&] {
-      for (size_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < tasks_.size();) {
-        const std::span<const uint32_t> ids = tasks_[i].ids();
-        if (!ids.empty()) std::memcpy(batch.ids.data() + tasks_[i].first_id, ids.data(), ids.size_bytes());
+      for (size_t i; (i = taken_.fetch_add(1, std::memory_order_relaxed)) < tasks_.size();) {
+        const Task& task = tasks_[i];
+        if (task.ids_begin == task.ids_end || (has_room && task.buffer == &first)) continue;
+        std::memcpy(ids + task.first_id, task.buffer->data() + task.ids_begin, (task.ids_end - task.ids_begin) * sizeof(uint32_t));
       }
     };
     {
-      const Helpers helpers(threads - 1, copy);
+      const Helpers helpers(count - in_place < kTaskBytes ? 0 : threads - 1, copy);
       copy();
     }
+    if (!has_room) all.make_whole(count);
+    batch.ids = std::move(has_room ? first : all).take();
     return batch;
   }
 
@@ -237,18 +265,27 @@ class FastTokenizer::Batch {
   }
 
   const FastTokenizer& tokenizer_;
-  const std::span<const std::string_view> texts_;
+  const std::span<const SourceText> texts_;
   const Call& call_;
   std::vector<Task> tasks_;      // Each is changed only by the thread that took it.
   std::vector<Worker> workers_;  // One for each thread.
-  std::atomic<size_t> next_ = 0;
+  std::atomic<size_t> taken_ = 0;           // How many tasks somebody has begun.
+  std::atomic<size_t> next_from_back_ = 0;  // Of those, by others than the first thread.
 };
 
-Result<TokenBatch> FastTokenizer::encode_batch(std::span<const std::string_view> texts, const EncodeOptions& options,
+Result<TokenBatch> FastTokenizer::encode_texts(std::span<const SourceText> texts, const EncodeOptions& options,
                                                unsigned threads) const {
   if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
   LMEMO_ASSIGN(const Call call, call_of(options));
   return Batch(*this, texts, call).run(threads);
+}
+
+Result<TokenBatch> FastTokenizer::encode_batch(std::span<const std::string_view> texts, const EncodeOptions& options,
+                                               unsigned threads) const {
+  std::vector<SourceText> sources;
+  sources.reserve(texts.size());
+  for (const std::string_view text : texts) sources.push_back(SourceText::of(text));
+  return encode_texts(sources, options, threads);
 }
 
 }  // namespace lmemo::tokenizer

@@ -78,7 +78,6 @@ void FastTokenizer::finish(IdBuffer& ids, size_t first, const Call& call) const 
 }
 
 Status FastTokenizer::encode_text(std::string_view text, const Call& call, Scratch& scratch, IdBuffer& ids) const {
-  LMEMO_TRY(expect_utf8(text));
   const size_t first = ids.size();
   if (call.is_simple()) ids.append(call.frame.before);
   LMEMO_TRY(encode_raw(text, scratch, ids));
@@ -183,6 +182,7 @@ Status FastTokenizer::encode_stretch(std::string_view stretch, Scratch& scratch,
 
 Result<std::vector<uint32_t>> FastTokenizer::encode(std::string_view text, const EncodeOptions& options) const {
   LMEMO_ASSIGN(const Call call, call_of(options));
+  LMEMO_TRY(expect_utf8(text));
   Scratch scratch;
   IdBuffer buffer;
   LMEMO_TRY(encode_text(text, call, scratch, buffer));

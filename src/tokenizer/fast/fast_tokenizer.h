@@ -15,6 +15,7 @@
 #include "tokenizer/fast/piece_table.h"
 #include "tokenizer/fast/text_rewriter.h"
 #include "tokenizer/reference/pipeline.h"
+#include "tokenizer/source_text.h"
 
 namespace lmemo::tokenizer {
 
@@ -36,6 +37,8 @@ class FastTokenizer final : public ReferenceTokenizer {
   Result<std::vector<uint32_t>> encode(std::string_view text, const EncodeOptions& options) const override;
   Result<TokenBatch> encode_batch(std::span<const std::string_view> texts, const EncodeOptions& options,
                                   unsigned threads) const override;
+  Result<TokenBatch> encode_texts(std::span<const SourceText> texts, const EncodeOptions& options,
+                                  unsigned threads) const override;
   Status save_pieces(const std::filesystem::path& path) const override;
   Result<size_t> load_pieces(const std::filesystem::path& path) const override;
   std::string_view engine() const override { return "fast"; }
@@ -45,6 +48,7 @@ class FastTokenizer final : public ReferenceTokenizer {
 
   // What one thread needs while it works.
   struct Scratch {
+    TextBuffer converted;
     std::string normalized;
     std::string spaced;
   };
@@ -71,6 +75,7 @@ class FastTokenizer final : public ReferenceTokenizer {
   // Truncation and the post-processor, on the ids from `first` on.
   void finish(IdBuffer& ids, size_t first, const Call& call) const;
 
+  // Requires: UTF-8.
   Status encode_text(std::string_view text, const Call& call, Scratch& scratch, IdBuffer& ids) const;
   Status encode_raw(std::string_view text, Scratch& scratch, IdBuffer& ids) const;
   Status encode_segment(std::string_view text, Scratch& scratch, IdBuffer& ids) const;

@@ -30,8 +30,16 @@ class IdBuffer {
 
   size_t size() const { return used_; }
   uint32_t* data() { return ids_.data(); }
+  const uint32_t* data() const { return ids_.data(); }
   void cut_to(size_t count) { used_ = count; }
   std::span<const uint32_t> from(size_t first) const { return {ids_.data() + first, used_ - first}; }
+
+  // The first `count`, which may be more than were written, if there is room for them without a copy.
+  bool make_whole(size_t count) {
+    if (ids_.size() < count) return false;
+    used_ = count;
+    return true;
+  }
 
   TokenIds take() && {
     ids_.resize(used_);
