@@ -85,10 +85,10 @@ void run(const Options& options, const std::filesystem::path& scratch) {
     measure_finds(context, small, options.is_full && context.has_room(8 * kGiB, "1,000,000 files"), false, false);
   }
   if (wants("put")) {
-    measure_puts(context, Workload("10,000 of 4–20 KB", 10'000, 4000, 20000));
-    measure_puts(context, Workload("20,000 of 200 B", 20'000, 200, 200));
+    measure_puts(context, medium, 1.5);
+    measure_puts(context, Workload("1,000,000 of 200 B", 1'000'000, 200, 200), 1.5);
+    measure_puts(context, Workload("20,000 of 200 B", 20'000, 200, 200), {});  // LMDB's best: its tree is still small.
     measure_puts_of_files(context, Workload("2,000 of 4–20 KB", 2000, 4000, 20000));
-    if (options.is_full) measure_puts(context, medium);
   }
   if (wants("open")) measure_opening(context);
   if (wants("compact")) measure_compaction(context, medium);

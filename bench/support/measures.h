@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
 #include "bench_tools.h"
 #include "workload.h"
@@ -21,7 +22,8 @@ struct Context {
 // alternate round by round; `one_at_a_time` deletes each one's data before the next (12 GB do not fit the page cache twice).
 void measure_finds(const Context& context, const Workload& workload, bool with_files, bool with_checks,
                    bool one_at_a_time);
-void measure_puts(const Context& context, const Workload& workload);
+// `bar` is the least that counts as fast enough beside LMDB.
+void measure_puts(const Context& context, const Workload& workload, std::optional<double> bar);
 // Apart, and with fewer entries: a file system syncs a few hundred files a second.
 void measure_puts_of_files(const Context& context, const Workload& workload);
 void measure_opening(const Context& context);
