@@ -1,58 +1,20 @@
-"""Batches in order, from this process or from workers, and a state that is exact in both cases."""
+"""Batches in order, from this process or from worker processes, and a state that is exact in both cases."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 from lmemo._errors import InvalidArgument
 from lmemo._torch_rows import RowSamples
-from lmemo.chunk_set import lengths_by_row
 
 if TYPE_CHECKING:
     from lmemo.torch import ChunkDataset
 
-# A message from a worker costs about as much as this many tokens: several batches travel as one.
-_TOKENS_PER_MESSAGE = 1 << 18
-
-
-class _Groups(Dataset[Any]):  # type: ignore[misc]
-    """Some neighbouring batches as one item, written to memory that the main process sees.
-
-    The memory is used again and again: new memory for every message would cost more in page faults than the decoding. Item i lies in
-    slot i mod slots; the DataLoader asks for item i + slots only after the main process has copied item i.
-    """
-
-    def __init__(self, dataset: ChunkDataset, rows_per_group: int, rows: int, slots: int) -> None:
-        self.dataset = dataset
-        self.rows_per_group = rows_per_group
-        self.rows = rows
-        shape = (slots, rows_per_group, dataset.sequence_length)
-        names = [name for name in dataset.columns if name != "seq_lengths"]
-        self.memory = {name: torch.empty(shape, dtype=torch.int32).share_memory_() for name in names}
-
-    def __len__(self) -> int:
-        return -(-self.rows // self.rows_per_group)
-
-    def slot(self, index: int, count: int) -> dict[str, torch.Tensor]:
-        """Where item `index` lies."""
-        return {name: memory[index % len(memory)][:count] for name, memory in self.memory.items()}
-
-    def count(self, index: int) -> int:
-        """Rows of item `index`."""
-        return min(self.rows_per_group, self.rows - index * self.rows_per_group)
-
-    def __getitem__(self, index: int) -> Any:
-        count = self.count(index)
-        _, lengths, row_pieces = self.dataset.read_range(index * self.rows_per_group, count, self.slot(index, count))
-        return (bytes(lengths), bytes(row_pieces)) if "seq_lengths" in self.dataset.columns else None
-
-
 class _Batches(Dataset[Any]):  # type: ignore[misc]
-    """Batches that a worker finishes with the user's collate function."""
+    """Batches that a worker process finishes."""
 
     def __init__(self, dataset: ChunkDataset, batch_size: int, rows: int, collate: Callable[[RowSamples], Any]) -> None:
         self.dataset = dataset
@@ -76,10 +38,12 @@ class ChunkLoader:
     """A DataLoader over a ChunkDataset that knows how much of it was used.
 
     batch_size: rows of each batch of this rank.
-    num_workers: 0 decodes ahead in threads of this process, which is faster than workers unless collate_fn takes long.
+    num_workers: how many work ahead. They are threads of this process that decode blocks, without the GIL and without a way between
+        processes; with a collate_fn, which is Python, or with an option of torch's DataLoader they are its worker processes.
+        0 leaves the number of threads to the data set.
     collate_fn: gets the rows of a batch; by default the batch is {column: tensor [rows, length], "seq_lengths": lists}.
     drop_last: leave out a last batch with fewer rows.
-    The rest goes to torch's DataLoader.
+    options: for torch's DataLoader.
 
     Iterating it reads the current epoch from where it is to its end; the next time, the next epoch.
     """
@@ -129,34 +93,17 @@ class ChunkLoader:
 
     def _batches(self) -> Iterator[tuple[Any, int]]:
         rows, per_batch = self._rows(), self.batch_size
-        if self.num_workers == 0:
-            collate = self._collate or RowSamples.as_batch
+        collate = self._collate or RowSamples.as_batch
+        if self.num_workers == 0 or (self._collate is None and not self._options):
+            self.dataset.work_ahead(self.num_workers)
             for first in range(0, rows, per_batch):
                 samples = self.dataset.__getitems__(range(first, min(first + per_batch, rows)))
                 yield collate(samples), len(samples)
             return
-        if self._collate is not None:
-            batches = _Batches(self.dataset, per_batch, rows, self._collate)
-            for number, item in enumerate(self._workers(batches)):
-                yield item, min(per_batch, rows - number * per_batch)
-            return
-        per_group = per_batch * max(1, _TOKENS_PER_MESSAGE // (per_batch * self.dataset.sequence_length))
-        ahead = self.num_workers * (self._options.get("prefetch_factor") or 2)
-        groups = _Groups(self.dataset, min(per_group, max(rows, 1)), rows, ahead + 1)
-        for number, boundaries in enumerate(self._workers(groups)):
-            count = groups.count(number)
-            # Out of the slot at once, in the type that is wanted: the user may keep a batch as long as he likes.
-            tensors = {name: column.to(self.dataset.dtype, copy=True) for name, column in groups.slot(number, count).items()}
-            lengths = None
-            if boundaries is not None:
-                lengths = lengths_by_row(*(memoryview(part).cast("I") for part in boundaries))
-            samples = RowSamples(tensors, lengths)
-            for first in range(0, count, per_batch):
-                part = samples[first : first + per_batch]
-                yield part.as_batch(), min(per_batch, count - first)
-
-    def _workers(self, items: Dataset[Any]) -> DataLoader[Any]:
-        return DataLoader(items, batch_size=None, num_workers=self.num_workers, collate_fn=_as_it_is, **self._options)
+        batches = _Batches(self.dataset, per_batch, rows, collate)
+        loader = DataLoader(batches, batch_size=None, num_workers=self.num_workers, collate_fn=_as_it_is, **self._options)
+        for number, item in enumerate(loader):
+            yield item, min(per_batch, rows - number * per_batch)
 
     def set_epoch(self, epoch: int) -> None:
         """The order of another epoch, from its start."""

@@ -24,7 +24,7 @@ import torch
 from torch.utils.data import Dataset, get_worker_info
 from torch.utils.data._utils.collate import default_collate_fn_map
 
-from lmemo._core import RowReader
+from lmemo._core import RowOrder, RowReader
 from lmemo._errors import InvalidArgument
 from lmemo._row_places import RowPlaces
 from lmemo._torch_collators import BlockDiagonalCollator, PaddingFreeCollator
@@ -213,9 +213,10 @@ class ChunkDataset(_Rows):
         # What workers have to know of set_epoch() and load_state_dict(), also those that live longer than an epoch.
         self._shared = _SharedNumbers(3)
         self._consumed: int | None = None  # By who read in this process.
+        self._expected: tuple[RowOrder | None, int] = (None, 0)  # Up to which place threads were told to decode.
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_rank": self.rank_and_world}  # A worker does not know the ranks.
+        return {**super().__getstate__(), "_rank": self.rank_and_world, "_expected": (None, 0)}  # A worker does not know the ranks.
 
     @property
     def rank_and_world(self) -> tuple[int, int]:
@@ -260,12 +261,7 @@ class ChunkDataset(_Rows):
         tensors = self._empty_columns(count) if into is None else into
         columns: tuple[Any, ...] = (*map(tensors.get, COLUMNS[:3]), self.pad_id, self.mask_boundaries)
         if place + (count - 1) * world_size < rows:
-            # A thread decodes what comes half a window later, which is time enough.
-            if self._threads > 0 and self.places.order != "exact" and get_worker_info() is None:
-                ahead = place + (count + self.places.window_rows // world_size // 2) * world_size
-                there = min(count, -(-(rows - ahead) // world_size))
-                if there > 0:
-                    reader.expect_places(order, ahead, world_size, there)
+            self._expect(reader, order, place, count, world_size)
             lengths, row_pieces = reader.read_places_into(order, place, world_size, count, *columns)
         else:
             lengths, row_pieces = reader.read_into(self.rows_of(first, count), *columns)
@@ -274,6 +270,24 @@ class ChunkDataset(_Rows):
         else:
             self._consumed = self.start + (first + count) * world_size
         return tensors, lengths, row_pieces
+
+    def _expect(self, reader: RowReader, order: RowOrder, place: int, count: int, stride: int) -> None:
+        """Threads decode what comes within half a window, which is time enough."""
+        if self._threads == 0 or self.places.order == "exact" or get_worker_info() is not None:
+            return
+        end = min(self.places.rows, place + (count + self.places.window_rows // stride // 2) * stride)
+        of_order, expected = self._expected
+        begin = expected if of_order is order and place <= expected <= end and (expected - place) % stride == 0 else place
+        there = -(-(end - begin) // stride)
+        if there > 0:
+            reader.expect_places(order, begin, stride, there)
+        self._expected = (order, begin + there * stride)
+
+    def work_ahead(self, threads: int) -> None:
+        """At least so many threads of this process decode ahead from now on."""
+        if threads > self._threads:
+            self._threads = threads
+            self._reader = None
 
     def __getitems__(self, indices: Sequence[int]) -> RowSamples:
         count = len(self)

@@ -153,15 +153,28 @@ def read_some(directory: Path, state: Any, ranks: int, workers: int, batches: in
         [(1, 0, 7), (1, 0, 8), (1, 0, None)],
     ],
 )
-def test_resume_with_other_ranks_and_workers(directory: Path, legs: list[tuple[int, int, int | None]]) -> None:
+@pytest.mark.parametrize("kind", ["threads", "processes"])
+def test_resume_with_other_ranks_and_workers(directory: Path, legs: list[tuple[int, int, int | None]], kind: str) -> None:
     uninterrupted, _ = read_some(directory, None, 1, 0, None)
     state, read = None, []
     for ranks, workers, batches in legs:
-        part, state = read_some(directory, state, ranks, workers, batches)
+        options = {"prefetch_factor": 3} if workers and kind == "processes" else {}
+        part, state = read_some(directory, state, ranks, workers, batches, **options)
         read += part
     assert Counter(read) == Counter(uninterrupted) == rows_of_set(directory)
     # Dealt in turns, the ranks' rows are the one order: also in order, not only as a set.
     assert read == uninterrupted
+
+
+def test_threads_decode_each_block_once(directory: Path) -> None:
+    dataset = ChunkDataset(directory, seed=3)
+    loader = ChunkLoader(dataset, 4, num_workers=2)
+    for _ in range(2):  # Two epochs; all blocks stay in memory.
+        assert Counter(row for batch in loader for row in rows_of_batch(batch)) == rows_of_set(directory)
+    assert dataset._reader is not None
+    counters = dataset._reader[1].counters()
+    assert counters["blocks_decoded"] == dataset.chunk_set._native.blocks
+    assert counters["blocks_decoded_ahead"] <= counters["blocks_decoded"]
 
 
 def test_the_same_ranks_go_on_in_the_same_order(directory: Path) -> None:
