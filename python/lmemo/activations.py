@@ -155,6 +155,7 @@ class _Backend:
         self.keys: dict[tuple[str, tuple[tuple[str, Any], ...]], _core.ActivationKeys] = {}
         self.unflushed = 0
         self.used: int | None = None  # What all entries take, as far as is known.
+        self.writers = 1  # Processes that write to it, as far as is known.
 
     def keys_of(self, model_name: str) -> _core.ActivationKeys:
         if type(model_name) is str and (plain := self.plain_keys.get(model_name)) is not None:
@@ -323,6 +324,9 @@ def _make_room(backend: _Backend, for_bytes: int) -> None:
     limit = _limit_bytes
     if not limit:
         return
+    backend.native.refresh()  # Others write here too.
+    if isinstance(backend.store, Store):
+        backend.writers = max(1, sum(1 for _ in (Path(backend.store.path) / "writing").glob("*")))
     used = backend.native.stored_bytes()
     if used + for_bytes > limit - limit // 8:
         entries, size = backend.native.evict(max(0, limit - limit // 4 - for_bytes))
@@ -341,12 +345,13 @@ def _put(backend: _Backend, byte_count: int, put: Any) -> bool:
         if byte_count > limit // 2:
             logger.warning(f"[CACHE] {byte_count} bytes at once are not stored: the limit is {limit} bytes")
             return False
+        if backend.unflushed > limit // (16 * backend.writers):
+            # Now others know of it, and this process looks at what they wrote.
+            _flush(backend)
+            backend.unflushed, backend.used = 0, None
         if backend.used is None or backend.used + byte_count > limit - limit // 8:
             _make_room(backend, byte_count)
         backend.unflushed += byte_count
-        if backend.unflushed > limit // 16:
-            _flush(backend)
-            backend.unflushed = 0
     failed = put()
     if failed == "no_space":
         # The store has a limit of its own, and this run has filled it: what is older of ours makes room.

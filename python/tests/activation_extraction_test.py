@@ -33,13 +33,22 @@ def fresh_cache(tmp_path: Path) -> Iterator[Path]:
 
 def test_500_prompts_all_layers_equal_direct_extraction_and_cost_nothing_the_second_time() -> None:
     model, prompts = twelve_layers(), prompts_of(500)
-    direct, direct_mask = extractor_of(model).extract(prompts)
+    direct, direct_mask = extractor_of(model, batch_size=10).extract(prompts)
     passes = Passes(model)
-    first = CachedExtractor(extractor_of(model)).extract(prompts)
-    assert first is not None
-    assert passes.rows == 500 and passes.passes == 32
+    CachedExtractor(extractor_of(model, batch_size=10)).extract(prompts[:490], cache_only=True)
+    assert passes.rows == 490 and passes.passes == 49
     passes.reset()
-    second = CachedExtractor(extractor_of(model)).extract(prompts)
+    first = CachedExtractor(extractor_of(model, batch_size=10)).extract(prompts)
+    assert first is not None
+    assert passes.rows == 10 and passes.passes == 1  # The ten that are new.
+    passes.reset()
+    pooled = CachedExtractor(extractor_of(model, batch_size=10, pooling="mean")).extract(prompts)
+    assert pooled is not None and torch.equal(pooled[0][:, 0], activations.pool(direct, direct_mask, "mean"))
+    assert passes.rows == 500
+    passes.reset()
+    again = CachedExtractor(extractor_of(model, batch_size=10, pooling="mean")).extract(prompts)
+    assert again is not None and torch.equal(again[0], pooled[0])
+    second = CachedExtractor(extractor_of(model, batch_size=10)).extract(prompts)
     assert second is not None
     assert passes.passes == 0
     for states, mask in (first, second):
@@ -49,7 +58,7 @@ def test_500_prompts_all_layers_equal_direct_extraction_and_cost_nothing_the_sec
     # In another order, with a duplicate, in another process's view of the store.
     activations.set_cache_backend(lmemo.Store(activations.cache_info().cache_dir))
     some = [prompts[7], prompts[3], prompts[7]]
-    third = CachedExtractor(extractor_of(model)).extract(some)
+    third = CachedExtractor(extractor_of(model, batch_size=10)).extract(some)
     assert third is not None and passes.passes == 0
     states, mask = third
     assert states.shape[1] == int(direct_mask[[7, 3]].sum(dim=1).max())
@@ -230,6 +239,55 @@ def test_remote_batches_are_retried_and_what_fails_is_named(monkeypatch: pytest.
         CachedExtractor(fake).extract(["other"], remote=True, max_retries=0)
 
 
+def test_pauses_grow_with_jitter_up_to_a_minute_and_local_errors_are_not_retried(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    fake = Fake([1])
+    fake.fails = 9
+    assert CachedExtractor(fake).extract(["abc"], remote=True, max_retries=9) is not None
+    growth = [pause / base for pause, base in zip(slept, [1, 2, 4, 8, 16, 32, 60, 60, 60], strict=True)]
+    assert all(1 <= factor <= 1.25 for factor in growth) and len(set(growth)) > 1
+    assert "attempt 1/10 failed" in caplog.text
+
+    class Broken(Fake):
+        def extract(self, prompts: list[str], remote: bool = False) -> tuple[Any, Any]:
+            super().extract(prompts)
+            raise RuntimeError("out of memory")
+
+    slept.clear()
+    broken = Broken([1])
+    with pytest.raises(RuntimeError, match="out of memory"):
+        CachedExtractor(broken).extract(["xyz"], remote=False, max_retries=5)
+    assert len(broken.given) == 1 and slept == []
+
+
+def test_every_failed_prompt_is_named_and_all_others_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+
+    class Picky(Fake):
+        def extract(self, prompts: list[str], remote: bool = False) -> tuple[Any, Any]:
+            if any("bad" in prompt for prompt in prompts):
+                raise ConnectionError("refused")
+            return super().extract(prompts, remote)
+
+    picky = Picky([1])
+    picky.batch_size = 1
+    prompts = [f"{'bad' if number % 3 == 0 else 'good'} {number}" for number in range(9)]
+    with pytest.raises(RuntimeError) as told:
+        CachedExtractor(picky).extract(prompts, remote=True, max_retries=1, cache_only=True)
+    assert "3 prompts failed" in str(told.value) and "6/9 prompts are now cached" in str(told.value)
+    assert all((repr(prompt) in str(told.value)) == ("bad" in prompt) for prompt in prompts)
+    assert all((activations.discover_cached("fake", prompt) is None) == ("bad" in prompt) for prompt in prompts)
+
+
+def test_what_happens_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="lmemo.activations"):
+        CachedExtractor(Fake([1])).extract(["abc", "de"])
+        CachedExtractor(Fake([1])).extract(["abc", "de", "f"])
+    assert "HIT: 0/2 prompts already cached; MISS: 2 need extraction" in caplog.text
+    assert "HIT: 2/3 prompts already cached; MISS: 1 need extraction" in caplog.text
+
+
 def test_float16_is_never_served_where_float32_is_wanted() -> None:
     activations.set_cache_dtype("float16")
     fake = Fake([3])
@@ -346,6 +404,26 @@ def test_a_kill_costs_at_most_one_batch(fresh_cache: Path) -> None:
     assert passes.rows <= 160 - 8 * 8
     direct, mask = extractor_of(model, batch_size=8).extract(prompts_of(160))
     assert torch.allclose(result[0], direct * mask.unsqueeze(-1), atol=1e-5)
+
+
+def test_an_interrupt_costs_at_most_the_running_batch(fresh_cache: Path) -> None:
+    class Interrupted(Fake):
+        def extract(self, prompts: list[str], remote: bool = False) -> tuple[Any, Any]:
+            given = super().extract(prompts, remote)
+            if len(self.given) == 3:
+                signal.raise_signal(signal.SIGINT)
+            return given
+
+    fake = Interrupted([1])
+    prompts = [f"prompt {number}" for number in range(16)]
+    with pytest.raises(KeyboardInterrupt):
+        CachedExtractor(fake).extract(prompts)
+    # It is published, not only known to this process.
+    assert list((fresh_cache / "writing").glob("*")) == []
+    with lmemo.Store(fresh_cache, read_only=True) as seen:
+        assert {entry.key.fields["prompt"] for entry in seen.scan("activations") if entry.key is not None} == set(prompts[:8])
+    result = CachedExtractor(fake).extract(prompts)
+    assert result is not None and fake.given[3:] == [prompts[8:12], prompts[12:]]
 
 
 def test_two_processes_share_the_work(fresh_cache: Path) -> None:

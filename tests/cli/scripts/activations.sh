@@ -8,7 +8,14 @@ run activations show --quiet
 run activations discover gpt2 "prompt 1"
 run activations discover gpt2 "prompt 1" --json
 run activations discover gpt2 "prompt 99"
+run activations evict
 run activations evict --to 3KiB --dry-run
+run activations evict --to 8KiB --dry-run --json
+run activations evict --to 8KiB
+run activations evict --to 8KiB --yes --json
+run activations show gpt2
+run activations clear --dry-run --json
+run activations clear --model gpt2 --dry-run
 run activations clear --model gpt3 --yes
 run activations clear
 run activations clear --model gpt2 --yes

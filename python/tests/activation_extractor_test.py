@@ -1,0 +1,202 @@
+"""ActivationExtractor: the states a transformers model computes, and whose they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from activation_models import Passes, extractor_of, prompts_of, twelve_layers
+from tiny_models import WORDS, tiny_model, tiny_tokenizer
+
+import lmemo
+from lmemo import activations
+from lmemo.activations import ActivationExtractor, CachedExtractor, weights_digest
+
+
+@pytest.fixture(autouse=True)
+def fresh_cache(tmp_path: Path) -> Iterator[None]:
+    activations.set_cache_backend(tmp_path / "store")
+    yield
+    activations.set_cache_dtype(None)
+    activations.set_cache_backend(lmemo.MemoryStore())
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
+    directory = tmp_path_factory.mktemp("model")
+    twelve_layers().save_pretrained(directory)
+    tiny_tokenizer().save_pretrained(directory)
+    return str(directory)
+
+
+def hidden_states(model: Any, prompts: list[str]) -> Any:
+    """As transformers gives them: the embeddings, then the output of every block, the last one behind the final norm."""
+    inputs = tiny_tokenizer()(prompts, return_tensors="pt", padding=True)
+    with torch.inference_mode():
+        return model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], output_hidden_states=True).hidden_states
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_a_layer_is_the_output_of_its_block(kind: str) -> None:
+    model, prompts = tiny_model(kind=kind), prompts_of(5)
+    states, mask = ActivationExtractor(model, tokenizer=tiny_tokenizer(), batch_size=8).extract(prompts)
+    expected = hidden_states(model, prompts)
+    assert states.shape == (5, mask.shape[1], 2 * 32)
+    assert torch.equal(states[..., :32], expected[1])
+    norm = model.transformer.ln_f if kind == "gpt2" else model.model.norm
+    with torch.inference_mode():
+        assert torch.equal(norm(states[..., 32:]), expected[2])
+
+
+def test_an_encoder_works_too() -> None:
+    from transformers import BertConfig, BertModel
+
+    torch.manual_seed(0)
+    model = BertModel(
+        BertConfig(vocab_size=len(WORDS) + 3, hidden_size=32, num_hidden_layers=3, num_attention_heads=2, intermediate_size=64)
+    ).eval()
+    states, _ = ActivationExtractor(model, tokenizer=tiny_tokenizer(), layers=[0, 2], batch_size=8).extract(prompts_of(4))
+    expected = hidden_states(model, prompts_of(4))
+    assert torch.equal(states, torch.cat([expected[1], expected[3]], dim=-1))
+
+
+def test_layers_are_chosen_by_name_number_or_list() -> None:
+    model = twelve_layers()
+    for layers, chosen in [
+        ("all", list(range(12))), ("last", [11]), ("middle", [4, 5, 6, 7]), (3, [3]), (-1, [11]), ([0, -2, 5], [0, 10, 5]), (range(2, 4), [2, 3])
+    ]:  # fmt: skip
+        extractor = extractor_of(model, layers=layers)
+        assert extractor.layer_indices == chosen and extractor.num_layers == len(chosen)
+    for layers, words in [(12, "out of range"), (-13, "out of range"), ([0, 40], "out of range"), ("some", "Unknown layer specification")]:
+        with pytest.raises(ValueError, match=words):
+            extractor_of(model, layers=layers).layer_indices  # noqa: B018
+    # Columns come in the order of the layers.
+    both = CachedExtractor(extractor_of(model, layers=[7, 2])).extract(prompts_of(3))
+    second, mask = extractor_of(model, layers=[2]).extract(prompts_of(3))
+    assert both is not None and torch.equal(both[0][..., 16:], second * mask.unsqueeze(-1))
+
+
+def test_wrong_options_are_refused() -> None:
+    for options in ({"batch_size": 0}, {"weights": "some"}, {"pooling": "median"}):
+        with pytest.raises(ValueError):
+            ActivationExtractor("gpt2", **options)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="remote"):
+        extractor_of(twelve_layers()).extract_batch(["the cat"], [0], remote=True)
+
+
+def test_the_model_and_its_tokenizer_are_left_as_they_were() -> None:
+    model, tokenizer = twelve_layers(), tiny_tokenizer()
+    model.train()
+    tokenizer.padding_side = "left"
+    states, mask = ActivationExtractor(model, tokenizer=tokenizer, layers=[0], batch_size=4).extract(["the cat sat", "a"])
+    assert model.training and tokenizer.padding_side == "left"
+    assert mask.tolist() == [[1, 1, 1], [1, 0, 0]]  # Padded on the right whatever the tokenizer's side.
+    assert not any(module._forward_hooks for module in model.modules())
+    model.eval()
+    again, _ = ActivationExtractor(model, tokenizer=tokenizer, layers=[0], batch_size=4).extract(["the cat sat", "a"])
+    assert torch.equal(states, again)  # Without dropout, though the model was in training.
+
+
+def test_batches_and_dtype_by_directory(saved: str) -> None:
+    prompts = prompts_of(10)
+    extractor = ActivationExtractor(saved, device="cpu", layers="last", batch_size=4, dtype="bfloat16")
+    passes = Passes(extractor.model)
+    result = CachedExtractor(extractor).extract(prompts)
+    assert result is not None and result[0].dtype == torch.bfloat16 and passes.passes == 3
+    assert activations.discover_cached(extractor.model_name, prompts[0]).dtypes == ["bfloat16"]  # type: ignore[union-attr]
+    again = CachedExtractor(ActivationExtractor(saved, device="cpu", layers="last", dtype=torch.bfloat16)).extract(prompts)
+    assert again is not None and torch.equal(again[0], result[0])
+
+
+def test_identity_has_all_that_tells_models_apart(saved: str, tmp_path: Path) -> None:
+    from peft import LoraConfig, get_peft_model
+
+    quantized = twelve_layers()
+    quantized.config.quantization_config = {"quant_method": "bitsandbytes", "load_in_4bit": True}
+    plain = ActivationExtractor(saved, device="cpu").model_name
+    assert plain == saved and set(plain.fields) == {"dtype", "weights", "tokenizer"}
+    identities = [
+        plain,
+        ActivationExtractor(saved, device="cpu", dtype="float16").model_name,
+        ActivationExtractor(saved, device="cpu", revision="main").model_name,
+        ActivationExtractor(saved, device="cpu", max_length=9).model_name,
+        ActivationExtractor(saved, device="cpu", weights="full").model_name,
+        ActivationExtractor(saved, device="cpu", tokenizer=tiny_tokenizer(adds_bos=True)).model_name,
+        ActivationExtractor(quantized, tokenizer=tiny_tokenizer(), name=saved).model_name,
+        ActivationExtractor(get_peft_model(twelve_layers(), LoraConfig(target_modules=["c_attn"])), tokenizer=tiny_tokenizer(), name=saved).model_name,
+    ]
+    for number, identity in enumerate(identities):
+        assert all(identity != other for other in identities[number + 1 :]), identity
+    assert identities[-1].fields["adapter"] == "default" and "load_in_4bit" in str(identities[-2].fields["quantization"])
+    # One of them stored: `explain` names the field for each of the others.
+    activations.save_prompt_activations(plain, "p", [0], torch.randn(1, 2, 4), torch.ones(1, 2))
+    for identity, field in zip(identities[1:6], ["dtype", "revision", "max_length", "weights", "tokenizer"], strict=True):
+        assert field in activations.explain(identity, "p", 0)
+        assert activations.discover_cached(identity, "p") is None
+
+
+def test_other_weights_under_the_same_path_are_a_miss(tmp_path: Path) -> None:
+    tiny_tokenizer().save_pretrained(tmp_path / "model")
+    digests = []
+    for seed in (0, 1, 0):
+        twelve_layers(seed).save_pretrained(tmp_path / "model")
+        extractor = ActivationExtractor(tmp_path / "model", device="cpu", layers=[0], batch_size=4)
+        passes = Passes(extractor.model)
+        CachedExtractor(extractor).extract(["the cat", "a dog"], cache_only=True)
+        digests.append((extractor.model_name.fields["weights"], passes.passes))
+    assert digests[0][0] == digests[2][0] != digests[1][0]
+    assert [passes for _, passes in digests] == [1, 1, 0]
+
+
+def test_a_full_digest_sees_every_byte_of_the_files(tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(bytes(4_000_000))
+    sampled, full = weights_digest(tmp_path), weights_digest(tmp_path, full=True)
+    data = bytearray(4_000_000)
+    data[30_000] = 1  # Between two samples.
+    file.write_bytes(data)
+    assert weights_digest(tmp_path) == sampled and weights_digest(tmp_path, full=True) != full
+    data[0] = 1
+    file.write_bytes(data)
+    assert weights_digest(tmp_path) != sampled
+    with pytest.raises(FileNotFoundError):
+        weights_digest(tmp_path / "nothing")
+
+
+# ------------------------------------------------------------------------------------------------------ which dtype it is
+
+
+def save(dtype: str, prompt: str = "p") -> Any:
+    activations.set_cache_dtype(dtype)
+    states = torch.randn(1, 3, 8)
+    activations.save_prompt_activations("m", prompt, [0], states, torch.ones(1, 3))
+    activations.save_prompt_pooled_activations("m", prompt, [0], states[:, 0], "mean")
+    return states
+
+
+def test_what_comes_back_says_in_which_dtype_it_was_stored() -> None:
+    half = save("float16")
+    activations.set_cache_dtype("float32")  # Not there: the tensor says what it is, and is not passed off as float32.
+    assert activations.load_prompt_layer("m", "p", 0).dtype == torch.float16
+    assert activations.load_prompt_activations("m", "p", [0])[0].dtype == torch.float16
+    assert activations.load_prompt_pooled_activations("m", "p", [0], "mean").dtype == torch.float16
+    assert activations.discover_cached("m", "p").dtypes == ["float16"]  # type: ignore[union-attr]
+    wide = save("float32")
+    for wanted, expected in [("float32", wide), ("float16", half.half()), (None, wide), ("bfloat16", wide)]:
+        activations.set_cache_dtype(wanted)
+        loaded = activations.load_prompt_layer("m", "p", 0)
+        assert loaded.dtype == expected.dtype and torch.equal(loaded, expected)
+    assert activations.discover_cached("m", "p").dtypes == ["float16", "float32"]  # type: ignore[union-attr]
+
+
+def test_two_dtypes_are_not_mixed_in_one_tensor() -> None:
+    save("float16", "a")
+    save("float32", "b")
+    for load in (lambda: activations.load_layer_last_token("m", ["a", "b"], 0), lambda: activations.load_pooled_batch("m", ["a", "b"], [0], "mean")):
+        with pytest.raises(ValueError, match="different dtypes"):
+            load()
+    save("float32", "a")
+    assert activations.load_layer_last_token("m", ["a", "b"], 0).dtype == torch.float32
