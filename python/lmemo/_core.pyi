@@ -1112,7 +1112,12 @@ class Instrumentation:
 
     @property
     def trace(self) -> TraceWriter:
-        """Where lookups are written down."""
+        """
+        Where lookups are written down. May be replaced at any time; the old one stays open if somebody else holds it.
+        """
+
+    @trace.setter
+    def trace(self, trace: TraceWriter, /) -> None: ...
 
     @property
     def stats(self) -> BackendStats:

@@ -342,7 +342,7 @@ class BackendInstrumentation(_core.Instrumentation):
             values = values_of(given)
             if len(values) != len(flights):
                 raise RuntimeError(
-                    f"compute_misses returned {len(values)} values for {len(flights)} misses; it must return one for each index it "
+                    f"backend bug: compute_misses returned {len(values)} values for {len(flights)} misses; it must return one for each index it "
                     "is given, in their order; nothing was stored"
                 )
             if is_batch:

@@ -21,45 +21,72 @@ nb::object or_raise(PyObject* object) {
 
 void raise(nb::handle error) { PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr()); }
 
+// With the GIL whoever runs is alone: nothing that is done under this lock lets go of it.
+#ifdef Py_GIL_DISABLED
+using TraceLock = std::lock_guard<std::mutex>;
+#else
+struct TraceLock {
+  explicit TraceLock(std::mutex&) {}
+};
+#endif
+
 uint64_t ticks_of(double seconds) { return static_cast<uint64_t>(std::max(0.0, seconds) / seconds_per_tick()); }
 
 }  // namespace
 
 Instrumentation::Instrumentation(nb::object cache, nb::object trace, std::unique_ptr<Persistence> persistence)
     : cache_object_(std::move(cache)),
-      trace_object_(std::move(trace)),
       stats_object_(nb::cast(new BackendStats, nb::rv_policy::take_ownership)),
       cache_(nb::inst_ptr<ForwardCache>(cache_object_)),
-      trace_(nb::inst_ptr<TraceObject>(trace_object_)->writer()),
       stats_(nb::inst_ptr<BackendStats>(stats_object_)),
       persistence_(std::move(persistence)),
+      trace_(nb::inst_ptr<TraceObject>(trace)->writer()),
+      trace_object_(std::move(trace)),
       probe_(nb::none()) {}
 
-void Instrumentation::set_current_probe(nb::handle name) {
+nb::object Instrumentation::trace_object() const {
+  const TraceLock lock(trace_mutex_);
+  return trace_object_;
+}
+
+void Instrumentation::set_trace(nb::object trace) {
+  const TraceLock lock(trace_mutex_);
+  trace_ = nb::inst_ptr<TraceObject>(trace)->writer();
+  std::swap(trace_object_, trace);  // The old one goes with the argument, after the lock.
+}
+
+nb::object Instrumentation::current_probe() const {
+  const TraceLock lock(trace_mutex_);
+  return probe_;
+}
+
+void Instrumentation::set_current_probe(nb::object name) {
   std::string text = name.is_none() ? std::string() : json_of(name);
-  probe_ = nb::borrow(name);
-  const std::lock_guard lock(probe_mutex_);
+  const TraceLock lock(trace_mutex_);
+  std::swap(probe_, name);
   std::swap(probe_text_, text);
 }
 
 void Instrumentation::close() {
-  nb::inst_ptr<TraceObject>(trace_object_)->close();
+  const nb::object trace = trace_object();
+  nb::inst_ptr<TraceObject>(trace)->close();
   if (persistence_ != nullptr) persistence_->flush();
 }
 
 // ------------------------------------------------------------------------------------------------ what is noted
 
-void Instrumentation::trace(std::string_view label, uint64_t end_ticks, uint64_t wall_ticks, unsigned flags,
-                            std::string_view error) const {
-#ifdef Py_GIL_DISABLED
-  const std::lock_guard lock(probe_mutex_);
-#endif
-  trace_->write({.label = label,
-                 .probe = probe_text_,
-                 .error = error,
-                 .end_ticks = end_ticks,
-                 .wall_ticks = wall_ticks,
-                 .flags = flags});
+void Instrumentation::trace(const KeyView& key, std::string_view label, uint64_t end_ticks, uint64_t wall_ticks,
+                            unsigned flags, std::string_view error) const {
+  if (!is_tracing()) return;
+  const std::string made = label.empty() ? trace_label_of(key) : std::string();
+  const TraceLock lock(trace_mutex_);
+  if (TraceWriter* const writer = trace_)
+    writer->write({.label = label.empty() ? made : label,
+                   .probe = probe_text_,
+                   .error = error,
+                   .end_ticks = end_ticks,
+                   .wall_ticks = wall_ticks,
+                   .flags = flags});
 }
 
 void Instrumentation::note_hit(const KeyView& key, std::string_view label, uint64_t start_ticks, unsigned flags) {
@@ -67,23 +94,21 @@ void Instrumentation::note_hit(const KeyView& key, std::string_view label, uint6
   stats_->cache_hits.add();
   stats_->scoring_ticks.add(wall_ticks);
   if ((flags & TraceEvent::waited) != 0) stats_->shared.add();
-  if (trace_ == nullptr) return;
-  const std::string made = label.empty() ? trace_label_of(key) : std::string();
-  trace(label.empty() ? made : label, start_ticks + wall_ticks, wall_ticks, TraceEvent::hit | flags);
+  trace(key, label, start_ticks + wall_ticks, wall_ticks, TraceEvent::hit | flags);
 }
 
 void Instrumentation::note_miss(const Flight& flight, uint64_t wall_ticks) {
   stats_->cache_misses.add();
   stats_->forward_passes.add();
   stats_->scoring_ticks.add(wall_ticks);
-  if (trace_ != nullptr) trace(flight.label, ticks_now(), wall_ticks, TraceEvent::miss);
+  if (is_tracing()) trace(flight.key.view(), flight.label, ticks_now(), wall_ticks, TraceEvent::miss);
 }
 
 void Instrumentation::note_failure(const Flight& flight, nb::handle error, uint64_t wall_ticks) {
   stats_->failures.add();
   stats_->scoring_ticks.add(wall_ticks);
-  if (trace_ == nullptr) return;
-  trace(flight.label, ticks_now(), wall_ticks, TraceEvent::miss, json_quoted(Py_TYPE(error.ptr())->tp_name));
+  if (!is_tracing()) return;
+  trace(flight.key.view(), flight.label, ticks_now(), wall_ticks, TraceEvent::miss, json_quoted(Py_TYPE(error.ptr())->tp_name));
 }
 
 // ------------------------------------------------------------------------------------------------- one prompt
@@ -116,7 +141,7 @@ PyObject* Instrumentation::cached(PyObject* op, PyObject* view_id, PyObject* pro
   const uint64_t start_ticks = ticks_now();
   KeyView key;
   if (!KeyView::of_call(op, view_id, prompt, top_k, key)) return nullptr;
-  if (trace_ == nullptr) [[likely]] {
+  if (!is_tracing()) [[likely]] {
     if (PyObject* value = cache_->find(key, start_ticks)) [[likely]] {
       stats_->cache_hits.add();
       stats_->scoring_ticks.add(ticks_since(start_ticks));
@@ -245,16 +270,17 @@ PyObject* Instrumentation::cached_batch(PyObject* op, PyObject* view_id, PyObjec
   Batch batch{op, view_id, top_k, compute, prompts, results, start_ticks, {}, {}, {}};
   std::vector<size_t> missing;
   std::vector<std::string> labels;
+  const bool was_tracing = is_tracing();
   uint64_t hits = 0;
   for (size_t index = 0; index < count; ++index) {
     const KeyView key = batch.key_of(index);
     const auto keep_label = [&](const std::string& label) {
-      if (trace_ != nullptr) labels.push_back(label);
+      if (was_tracing) labels.push_back(label);
     };
     if (PyObject* value = cache_->find(key, start_ticks + index, keep_label)) {
       batch.set(index, value);
       ++hits;
-      if (trace_ != nullptr && labels.back().empty()) labels.back() = trace_label_of(key);
+      if (was_tracing && labels.back().empty()) labels.back() = trace_label_of(key);
     } else {
       if (PyErr_Occurred()) throw nb::python_error();
       missing.push_back(index);
@@ -264,7 +290,7 @@ PyObject* Instrumentation::cached_batch(PyObject* op, PyObject* view_id, PyObjec
     const uint64_t wall_ticks = ticks_since(start_ticks);
     stats_->cache_hits.add(hits);
     stats_->scoring_ticks.add(wall_ticks);
-    for (const std::string& label : labels) trace(label, start_ticks + wall_ticks, wall_ticks / hits, TraceEvent::hit);
+    for (const std::string& label : labels) trace({}, label, start_ticks + wall_ticks, wall_ticks / hits, TraceEvent::hit);
   }
   if (missing.empty()) return Py_NewRef(results.ptr());
 
@@ -330,7 +356,7 @@ void Instrumentation::batch_compute(Batch& batch) {
     values = or_raise(PySequence_Tuple(values.ptr()));
     if (PyTuple_GET_SIZE(values.ptr()) != count) {
       PyErr_Format(PyExc_RuntimeError,
-                   "compute_misses returned %zd values for %zd misses; it must return one for each index it is given, in "
+                   "backend bug: compute_misses returned %zd values for %zd misses; it must return one for each index it is given, in "
                    "their order (%.80R of %.80R); nothing was stored",
                    PyTuple_GET_SIZE(values.ptr()), count, batch.op, batch.view_id);
       throw nb::python_error();
@@ -573,9 +599,18 @@ void init_forward_instrumentation(nb::module_& m) {
       .def_prop_ro(
           "cache", [](const Instrumentation& self) { return self.cache_object(); },
           nb::sig("def cache(self) -> ForwardCache"), "What is kept in memory; keys are (op, view_id, prompt, top_k).")
-      .def_prop_ro(
-          "trace", [](const Instrumentation& self) { return self.trace_object(); },
-          nb::sig("def trace(self) -> TraceWriter"), "Where lookups are written down.")
+      .def_prop_rw(
+          "trace", &Instrumentation::trace_object,
+          [](Instrumentation& self, nb::object trace) {
+            if (!nb::isinstance<TraceObject>(trace)) {
+              PyErr_Format(PyExc_TypeError, "trace: expected a TraceWriter, found %R; TraceWriter(None) writes nothing", trace.ptr());
+              throw nb::python_error();
+            }
+            self.set_trace(std::move(trace));
+          },
+          nb::for_getter(nb::sig("def trace(self) -> TraceWriter")),
+          nb::for_setter("trace"_a.none()), nb::for_setter(nb::sig("def trace(self, trace: TraceWriter, /) -> None")),
+          "Where lookups are written down. May be replaced at any time; the old one stays open if somebody else holds it.")
       .def_prop_ro(
           "stats", [](const Instrumentation& self) { return self.stats_object(); },
           nb::sig("def stats(self) -> BackendStats"), "What happened so far.")

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,11 +22,13 @@ class Instrumentation {
   Instrumentation(nanobind::object cache, nanobind::object trace, std::unique_ptr<Persistence> persistence);
 
   const nanobind::object& cache_object() const { return cache_object_; }
-  const nanobind::object& trace_object() const { return trace_object_; }
+  nanobind::object trace_object() const;
+  // From here on lookups are written there; who is in the middle of one may still use the old one.
+  void set_trace(nanobind::object trace);
   const nanobind::object& stats_object() const { return stats_object_; }
   const Persistence* persistence() const { return persistence_.get(); }
-  nanobind::object current_probe() const { return probe_; }
-  void set_current_probe(nanobind::handle name);
+  nanobind::object current_probe() const;
+  void set_current_probe(nanobind::object name);
   void close();
 
   // Borrowed parts in, a new reference out; nullptr with a Python exception.
@@ -63,22 +66,24 @@ class Instrumentation {
   void batch_compute(Batch& batch);
   void batch_wait(Batch& batch);
 
-  std::string label_for(const KeyView& key) const { return trace_ ? trace_label_of(key) : std::string(); }
-  // Requires: a trace.
-  void trace(std::string_view label, uint64_t end_ticks, uint64_t wall_ticks, unsigned flags, std::string_view error = {}) const;
-  // An empty label is made from the key if it is needed.
+  bool is_tracing() const { return trace_.load(std::memory_order_relaxed) != nullptr; }
+  std::string label_for(const KeyView& key) const { return is_tracing() ? trace_label_of(key) : std::string(); }
+  // An empty label is made from the key: the entry may be older than the trace.
+  void trace(const KeyView& key, std::string_view label, uint64_t end_ticks, uint64_t wall_ticks, unsigned flags,
+             std::string_view error = {}) const;
   void note_hit(const KeyView& key, std::string_view label, uint64_t start_ticks, unsigned flags = 0);
   void note_miss(const Flight& flight, uint64_t wall_ticks);
   void note_failure(const Flight& flight, nanobind::handle error, uint64_t wall_ticks);
 
-  nanobind::object cache_object_, trace_object_, stats_object_;
+  nanobind::object cache_object_, stats_object_;
   ForwardCache* const cache_;
-  TraceWriter* const trace_;  // nullptr: not tracing.
   BackendStats* const stats_;
   const std::unique_ptr<Persistence> persistence_;  // nullptr: in memory only.
   FlightTable flights_;
+  mutable std::mutex trace_mutex_;  // Guards everything below, where there is no GIL. No Python code runs under it.
+  std::atomic<TraceWriter*> trace_;  // nullptr: not tracing.
+  nanobind::object trace_object_;
   nanobind::object probe_;
-  mutable std::mutex probe_mutex_;  // Guards probe_text_.
   std::string probe_text_;  // As JSON.
 };
 
