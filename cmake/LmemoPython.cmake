@@ -4,7 +4,8 @@ find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
 find_package(nanobind 3.1 CONFIG REQUIRED)
 
 file(GLOB python_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/python/src/*.cpp")
-nanobind_add_module(_core NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS ${python_sources})
+# FREE_THREADED: needs no GIL where Python has none; what the GIL guards elsewhere has locks then (python_mutex.h).
+nanobind_add_module(_core FREE_THREADED NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS ${python_sources})
 target_link_libraries(_core PRIVATE lmemo_flags lmemo_cli)
 set_target_properties(_core PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/python")
 install(TARGETS _core LIBRARY DESTINATION lmemo COMPONENT python)

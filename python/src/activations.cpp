@@ -116,7 +116,7 @@ class Activations {
     ActivationSlot slot{part_of(part), 0, pooling, to};
     const std::shared_ptr<Store> store = store_->hold();
     Status status;
-    Buffer buffer = std::move(buffer_);  // Another thread that comes meanwhile makes one of its own.
+    Buffer buffer = take_buffer();  // Another thread that comes meanwhile makes one of its own.
     {
       const nb::gil_scoped_release released;
       const uint64_t record_bytes = record_bytes_of_rows(to, rows, dim);
@@ -147,7 +147,7 @@ class Activations {
       }
       if (status.ok()) status = store->put_many(items);
     }
-    if (buffer.byte_count <= kMaxKeptBytes) buffer_ = std::move(buffer);
+    keep_buffer(std::move(buffer));
     return told(status);
   }
 
@@ -233,13 +233,13 @@ class Activations {
     const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
     ActivationSlot slot{part_of(part), 0, pooling, TensorType::none};
     std::vector<int64_t> best = layers;
-    Store& store = store_->open();
+    const StoreInUse store = store_->open();
     for (const std::string& name : order) {
       slot.stored = type_of(name);
       std::vector<int64_t> missing;
       for (const int64_t layer : layers) {
         slot.layer = layer;
-        if (!store.contains(keys.digest(prompt_field, slot))) missing.push_back(layer);
+        if (!store->contains(keys.digest(prompt_field, slot))) missing.push_back(layer);
       }
       if (missing.size() < best.size()) best = std::move(missing);
       if (best.empty()) break;
@@ -253,13 +253,13 @@ class Activations {
     std::string kept;
     const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
     ActivationSlot slot{ActivationPart::raw, layer, "", TensorType::none};
-    Store& store = store_->open();
+    const StoreInUse store = store_->open();
     const TensorType first = preferred.empty() ? TensorType::none : type_of(preferred);
     nb::object made = nb::none();
     for (size_t i = first == TensorType::none ? 1 : 0; i <= std::size(kFloatTypes); ++i) {
       slot.stored = i == 0 ? first : kFloatTypes[i - 1];
       if (i > 0 && slot.stored == first) continue;
-      std::optional<WritableHit> hit = store.find_writable(keys.digest(prompt_field, slot));
+      std::optional<WritableHit> hit = store->find_writable(keys.digest(prompt_field, slot));
       if (!hit) continue;
       const Result<std::vector<TensorView>> tensors = read_tensors(hit->hit.value());
       if (!tensors.ok() || tensors->size() != 1) continue;
@@ -405,6 +405,7 @@ class Activations {
 
   ActivationCatalog& catalog() {
     const std::shared_ptr<Store> store = store_->hold();
+    const PythonLock lock(mutex_);
     if (store != followed_) {
       catalog_ = std::make_unique<ActivationCatalog>(*store);
       followed_ = store;
@@ -434,10 +435,19 @@ class Activations {
       byte_count = wanted;
     }
   };
-  Buffer buffer_;  // Guarded by the GIL.
+  Buffer take_buffer() {
+    const PythonLock lock(mutex_);
+    return std::exchange(buffer_, {});
+  }
+  void keep_buffer(Buffer buffer) {
+    const PythonLock lock(mutex_);
+    if (buffer.byte_count <= kMaxKeptBytes) std::swap(buffer_, buffer);
+  }
 
   nb::object object_;  // Keeps store_ alive.
   StoreObject* store_;
+  PythonMutex mutex_;  // Guards the buffer, and which store is followed: one, for as long as it is open.
+  Buffer buffer_;
   std::shared_ptr<Store> followed_;
   std::unique_ptr<ActivationCatalog> catalog_;
   TorchTensors torch_;

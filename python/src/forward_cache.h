@@ -10,21 +10,15 @@
 
 #include "faces/sharded_lru.h"
 #include "forward_key.h"
+#include "python_mutex.h"
 
 namespace lmemo::python {
 
 // With the GIL whoever runs is alone, and no code of others runs inside the table. Without it every shard has its lock.
 #ifdef Py_GIL_DISABLED
-struct PythonMutex {
-  PyMutex mutex{};
-  void lock() { PyMutex_Lock(&mutex); }
-  void unlock() { PyMutex_Unlock(&mutex); }
-};
 constexpr size_t kCacheShards = 16;
-using CacheMutex = PythonMutex;
 #else
 constexpr size_t kCacheShards = 1;
-using CacheMutex = NoMutex;
 #endif
 
 struct CacheNode : LruLinks {
@@ -83,7 +77,7 @@ class ForwardCache {
   void drop_objects();
 
  private:
-  using Table = ShardedLru<CacheNode, CacheMutex, kCacheShards>;
+  using Table = ShardedLru<CacheNode, PythonMutex, kCacheShards>;
 
   // The key in the table that equals this one, compared by the objects' own code, with no lock held. nullopt: none, or a Python exception.
   std::optional<OwnedKey> equal_key_of(const KeyView& key);

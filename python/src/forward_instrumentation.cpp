@@ -21,15 +21,6 @@ nb::object or_raise(PyObject* object) {
 
 void raise(nb::handle error) { PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr()); }
 
-// With the GIL whoever runs is alone: nothing that is done under this lock lets go of it.
-#ifdef Py_GIL_DISABLED
-using TraceLock = std::lock_guard<std::mutex>;
-#else
-struct TraceLock {
-  explicit TraceLock(std::mutex&) {}
-};
-#endif
-
 uint64_t ticks_of(double seconds) { return static_cast<uint64_t>(std::max(0.0, seconds) / seconds_per_tick()); }
 
 }  // namespace
@@ -45,24 +36,24 @@ Instrumentation::Instrumentation(nb::object cache, nb::object trace, std::unique
       probe_(nb::none()) {}
 
 nb::object Instrumentation::trace_object() const {
-  const TraceLock lock(trace_mutex_);
+  const PythonLock lock(trace_mutex_);
   return trace_object_;
 }
 
 void Instrumentation::set_trace(nb::object trace) {
-  const TraceLock lock(trace_mutex_);
+  const PythonLock lock(trace_mutex_);
   trace_ = nb::inst_ptr<TraceObject>(trace)->writer();
   std::swap(trace_object_, trace);  // The old one goes with the argument, after the lock.
 }
 
 nb::object Instrumentation::current_probe() const {
-  const TraceLock lock(trace_mutex_);
+  const PythonLock lock(trace_mutex_);
   return probe_;
 }
 
 void Instrumentation::set_current_probe(nb::object name) {
   std::string text = name.is_none() ? std::string() : json_of(name);
-  const TraceLock lock(trace_mutex_);
+  const PythonLock lock(trace_mutex_);
   std::swap(probe_, name);
   std::swap(probe_text_, text);
 }
@@ -79,7 +70,7 @@ void Instrumentation::trace(const KeyView& key, std::string_view label, uint64_t
                             unsigned flags, std::string_view error) const {
   if (!is_tracing()) return;
   const std::string made = label.empty() ? trace_label_of(key) : std::string();
-  const TraceLock lock(trace_mutex_);
+  const PythonLock lock(trace_mutex_);
   if (TraceWriter* const writer = trace_)
     writer->write({.label = label.empty() ? made : label,
                    .probe = probe_text_,

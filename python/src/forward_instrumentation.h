@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "forward_persistence.h"
 #include "forward_stats.h"
 #include "forward_trace.h"
+#include "python_mutex.h"
 
 namespace lmemo::python {
 
@@ -80,7 +80,7 @@ class Instrumentation {
   BackendStats* const stats_;
   const std::unique_ptr<Persistence> persistence_;  // nullptr: in memory only.
   FlightTable flights_;
-  mutable std::mutex trace_mutex_;  // Guards everything below, where there is no GIL. No Python code runs under it.
+  mutable PythonMutex trace_mutex_;  // Guards everything below. No Python code runs under it.
   std::atomic<TraceWriter*> trace_;  // nullptr: not tracing.
   nanobind::object trace_object_;
   nanobind::object probe_;

@@ -78,8 +78,9 @@ Persistence::Persistence(nb::object store, bool uses_float16)
 
 Persistence::Found Persistence::find(const KeyView& key, nb::object& value) const {
   const std::optional<Key> store_key = store_key_of(key, uses_float16_);
-  if (!store_key || store_->is_closed()) return Found::no;
-  const std::optional<Hit> hit = store_->open().find(store_key->digest());
+  const std::shared_ptr<Store> store = store_->hold_if_open();
+  if (!store_key || store == nullptr) return Found::no;
+  const std::optional<Hit> hit = store->find(store_key->digest());
   store_->deliver_notices();
   if (!hit) return Found::no;
   Result<nb::object> decoded = decode_value(hit->value());
@@ -100,21 +101,27 @@ bool Persistence::put(const KeyView& key, nb::object& value) const {
     if (!rounded.ok()) return false;
     value = std::move(rounded).value();
   }
-  if (store_->is_closed()) return false;  // Encoding may run Python code, and other threads with it.
-  return store_
-      ->without_gil([&](Store& store) -> Status {
-        // Who computed it before us wrote the same: no second copy.
-        if (const std::optional<Hit> known = store.find(*store_key); known && std::ranges::equal(known->value(), bytes_of(bytes)))
-          return {};
-        return store.put(*store_key, bytes_of(bytes));
-      })
-      .ok();
+  const std::shared_ptr<Store> store = store_->hold_if_open();  // Only now: encoding may run Python code, and other threads with it.
+  if (store == nullptr) return false;
+  Status status;
+  {
+    const nb::gil_scoped_release released;
+    // Who computed it before us wrote the same: no second copy.
+    const std::optional<Hit> known = store->find(*store_key);
+    if (!known || !std::ranges::equal(known->value(), bytes_of(bytes))) status = store->put(*store_key, bytes_of(bytes));
+  }
+  store_->deliver_notices();
+  return status.ok();
 }
 
 void Persistence::flush() const {
-  if (store_->is_closed() || store_->is_read_only()) return;
-  // A failure is a notice, as with put: a cache ends no run.
-  static_cast<void>(store_->without_gil([](Store& store) { return store.flush(); }));
+  const std::shared_ptr<Store> store = store_->hold_if_open();
+  if (store == nullptr || store_->is_read_only()) return;
+  {
+    const nb::gil_scoped_release released;
+    static_cast<void>(store->flush());  // A failure is a notice, as with put: a cache ends no run.
+  }
+  store_->deliver_notices();
 }
 
 }  // namespace lmemo::python

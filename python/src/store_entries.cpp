@@ -30,13 +30,13 @@ const Key& checked_key(nb::handle key, const char* where) {
 
 // Keeps the GIL: it is quicker than giving it up.
 std::optional<Hit> find(const StoreObject& self, const Key& key) {
-  std::optional<Hit> hit = self.open().find(key.digest());
+  std::optional<Hit> hit = self.open()->find(key.digest());
   self.deliver_notices();
   return hit;
 }
 
 bool contains(const StoreObject& self, const Key& key) {
-  const bool is_there = self.open().contains(key.digest());
+  const bool is_there = self.open()->contains(key.digest());
   self.deliver_notices();
   return is_there;
 }
@@ -102,7 +102,7 @@ class PutBatch {
 };
 
 bool put_many(const StoreObject& self, nb::handle pairs) {
-  self.open();
+  static_cast<void>(self.open());
   PutBatch batch(self);
   const nb::object iterable = nb::hasattr(pairs, "items") ? pairs.attr("items")() : nb::borrow(pairs);
   for (const nb::handle pair : iterable) {

@@ -7,9 +7,13 @@ namespace nb = nanobind;
 namespace lmemo::python {
 namespace {
 
-// Guarded by the GIL. Never destroyed: stores may outlive static objects at exit.
-std::set<StoreObject*>& live_stores() {
-  static auto* const stores = new std::set<StoreObject*>;
+// Never destroyed: stores may outlive static objects at exit.
+struct LiveStores {
+  PythonMutex mutex;  // Guards what follows.
+  std::set<StoreObject*> objects;
+};
+LiveStores& live_stores() {
+  static auto* const stores = new LiveStores;
   return *stores;
 }
 
@@ -21,11 +25,15 @@ StoreObject::StoreObject(std::shared_ptr<Store> store, std::shared_ptr<NoticeQue
       notices_(std::move(notices)),
       name_(std::move(name)),
       is_read_only_(is_read_only) {
-  live_stores().insert(this);
+  const PythonLock lock(live_stores().mutex);
+  live_stores().objects.insert(this);
 }
 
 StoreObject::~StoreObject() {
-  live_stores().erase(this);
+  {
+    const PythonLock lock(live_stores().mutex);
+    live_stores().objects.erase(this);
+  }
   store_.reset();
   deliver_notices();
 }
@@ -47,14 +55,21 @@ void StoreObject::flush_or_notice(const std::shared_ptr<Store>& store) const {
 }
 
 void StoreObject::close() {
-  const std::shared_ptr<Store> store = std::exchange(store_, nullptr);
+  std::shared_ptr<Store> store;
+  {
+    const PythonLock lock(mutex_);
+    store.swap(store_);
+  }
   if (store != nullptr) flush_or_notice(store);
 }
 
 void StoreObject::flush_all() {
   std::vector<std::shared_ptr<Store>> open;
-  for (const StoreObject* object : live_stores())
-    if (object->store_ != nullptr) open.push_back(object->store_);
+  {
+    const PythonLock lock(live_stores().mutex);
+    for (const StoreObject* object : live_stores().objects)
+      if (std::shared_ptr<Store> store = object->hold_if_open()) open.push_back(std::move(store));
+  }
   const nb::gil_scoped_release released;
   for (const std::shared_ptr<Store>& store : open) static_cast<void>(store->flush());
 }

@@ -11,8 +11,16 @@
 #include "errors.h"
 #include "lmemo/store.h"
 #include "notices.h"
+#include "python_mutex.h"
 
 namespace lmemo::python {
+
+// With the GIL nobody can close the store while somebody else uses it. Without it whoever uses the store holds it.
+#ifdef Py_GIL_DISABLED
+using StoreInUse = std::shared_ptr<Store>;
+#else
+using StoreInUse = Store*;
+#endif
 
 class StoreObject {
  public:
@@ -24,17 +32,30 @@ class StoreObject {
 
   // "the store /path", for people.
   const std::string& name() const { return name_; }
-  bool is_closed() const { return store_ == nullptr; }
+  bool is_closed() const {
+    const PythonLock lock(mutex_);
+    return store_ == nullptr;
+  }
   bool is_read_only() const { return is_read_only_; }
 
-  // For short calls that keep the GIL: nobody can close the store meanwhile. Raises if it is closed.
-  Store& open() const {
+  // For short calls that keep the GIL. Raises if it is closed.
+  StoreInUse open() const {
+#ifdef Py_GIL_DISABLED
+    return hold();
+#else
     if (store_ == nullptr) raise_closed();
-    return *store_;
+    return store_.get();
+#endif
   }
   // For calls that give up the GIL.
   std::shared_ptr<Store> hold() const {
-    if (store_ == nullptr) raise_closed();
+    std::shared_ptr<Store> store = hold_if_open();
+    if (store == nullptr) raise_closed();
+    return store;
+  }
+  // Null if it is closed.
+  std::shared_ptr<Store> hold_if_open() const {
+    const PythonLock lock(mutex_);
     return store_;
   }
   void deliver_notices() const { notices_->deliver(); }
@@ -61,6 +82,7 @@ class StoreObject {
   [[noreturn]] void raise_closed() const;
   void flush_or_notice(const std::shared_ptr<Store>& store) const;
 
+  mutable PythonMutex mutex_;  // Guards store_.
   std::shared_ptr<Store> store_;
   const std::shared_ptr<NoticeQueue> notices_;
   const std::string name_;

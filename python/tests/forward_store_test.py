@@ -334,7 +334,9 @@ def test_half_precision_is_another_identity_and_the_same_for_everybody(store: lm
 
 
 def make_point(module: str, fields: list[Any]) -> Any:
-    return dataclasses.make_dataclass("Point", fields, namespace={"__module__": module})
+    point = dataclasses.make_dataclass("Point", fields)
+    point.__module__ = module  # From Python 3.12 on, what a namespace says is overwritten.
+    return point
 
 
 def test_a_registered_dataclass_comes_back_and_nothing_of_it_runs(store: lmemo.StoreBase) -> None:

@@ -7,6 +7,8 @@ a running backend, events are made by hand, errors are told by their words.
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -176,3 +178,31 @@ def test_events_made_by_hand(tmp_path: Path) -> None:
     assert first == {"ts": 1.23, "probe": "dk", "view_id": "base", "prompt_hash": "abc", "top_k": 32, "op": "next_token_dist",
                      "wall_ms": 0.75, "hit": False}  # fmt: skip
     assert (second["probe"], second["hit"]) == (None, True)
+
+
+def test_traces_and_probes_change_while_threads_ask(tmp_path: Path) -> None:
+    inst = BackendInstrumentation()
+    prompts = [f"prompt {number}" for number in range(64)]
+    inst.cached_batch("op", "base", prompts, 1, lambda missing: missing)
+    is_over = threading.Event()
+
+    def ask(seed: int) -> int:
+        asked = 0
+        while not is_over.is_set():
+            assert inst.cached("op", "base", prompts[(asked * 7 + seed) % 64], 1, lambda: -1) == (asked * 7 + seed) % 64
+            assert inst.cached_batch("op", "base", prompts[:4], 1, lambda missing: missing) == [0, 1, 2, 3]
+            asked += 1
+        return asked
+
+    with ThreadPoolExecutor(4) as pool:
+        asking = [pool.submit(ask, seed) for seed in range(4)]
+        for number in range(30):
+            inst.set_current_probe(f"probe {number}")
+            inst.trace = TraceWriter(tmp_path / f"{number}.jsonl" if number % 3 else None)
+            assert inst.current_probe == f"probe {number}"
+        is_over.set()
+        asked = sum(done.result() for done in asking)
+    inst.close()
+    assert inst.stats.total_lookups == 64 + 5 * asked
+    for path in tmp_path.iterdir():
+        assert all(event["view_id"] == "base" and event["hit"] for event in events_of(path))
