@@ -31,32 +31,18 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "bench" / "support"))
+
+from chunk_peers import import_peers, need_peers  # noqa: E402
+
 DATA = ROOT / "build" / "bench-data" / "chunk-reading"
-PEERS = ROOT / "build" / "bench-peers"
 PROGRAM = ROOT / "build" / "dev" / "tests" / "programs" / "make_chunk_set"
-PACKAGES = (
-    "litdata mosaicml-streaming lightning-utilities cramjam obstore boto3 botocore s3transfer jmespath brotli python-snappy zstd catalogue tifffile pillow xxhash"
-)
 ROWS_BATCH = 32
 TOKENS = 80_000_000  # About, in each set.
 Batches = Callable[[], Iterator[Any]]
 
 
 # ------------------------------------------------------------------------------------------------------------- data
-
-
-def need_peers() -> None:
-    if not (PEERS / "streaming").exists():
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", PEERS, *PACKAGES.split()]
-        subprocess.run(command, check=True)
-
-
-def import_peers() -> None:
-    import types
-
-    sys.path.append(str(PEERS))
-    # streaming imports its part for images, which wants torchvision; there are none here.
-    sys.modules["streaming.vision"] = types.ModuleType("streaming.vision")
 
 
 def chunk_set(length: int, compression: str) -> Path:

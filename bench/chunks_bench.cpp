@@ -3,7 +3,7 @@
 //   chunks_bench                       lengths and ids drawn by chance, alike to those of texts
 //   chunks_bench IDS.u16               real ids, two bytes each, documents ended by 50256
 //
-// From ids that are there already; beside no peer yet (docs/benchmarks.md says so).
+// From ids that are there already. chunks_bench.py runs this beside the peers, on ids of a real corpus.
 #include <cmath>
 #include <cstdio>
 #include <ctime>
