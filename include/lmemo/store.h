@@ -277,6 +277,8 @@ class Store {
   // Rewrites what is alive and gives the rest back to the disk, while others read and write.
   virtual Result<RemovalReport> compact(const Watch& watch = {}) = 0;
   virtual Result<RemovalReport> clear(const std::string& kind = {}) = 0;
+  // As max_bytes_by_kind, from now on and for this Store object; 0: no limit. A memory store has one limit for all kinds.
+  virtual void limit_kind(const std::string& kind, uint64_t max_bytes) { (void)kind, (void)max_bytes; }
 
  protected:
   Store() = default;

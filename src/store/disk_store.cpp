@@ -16,6 +16,7 @@ constexpr int64_t kRefuseNs = 2 * kNsPerSecond;
 // How long a file is trusted to be what it was when it was last looked at.
 constexpr int64_t kTrustNs = kNsPerSecond / 100;
 constexpr uint64_t kMinBatchBytes = 64 << 10;
+constexpr uint64_t kLargestMergedBytes = 2 << 20;  // As disk_store_rewrite.cpp has it.
 
 // All open stores, so that fork() finds them. A forked child must be able to find and put.
 struct ForkGuard {
@@ -76,8 +77,12 @@ DiskStore::DiskStore(Path directory, StoreOptions options, const StoreEnvironmen
       files_(*environment.files),
       clock_(*environment.clock) {
   batch_bytes_ = std::max(options_.segment_bytes, kMinBatchBytes);
+  // A batch is what the limit cannot use, so it is a small part of it; but not so small that it would be merged again and again.
   if (options_.max_bytes > 0)
-    batch_bytes_ = std::min(batch_bytes_, std::max(options_.max_bytes / 16, kMinBatchBytes));
+    batch_bytes_ = std::min(batch_bytes_, std::max({options_.max_bytes / 32, std::min(options_.max_bytes / 16, kLargestMergedBytes), kMinBatchBytes}));
+  for (const auto& [kind, limit] : options_.max_bytes_by_kind)
+    if (limit > 0) kind_limits_[kind].max_bytes = limit;
+  has_kind_limits_ = !kind_limits_.empty();
   ForkGuard& guard = ForkGuard::instance();
   const Lock lock(guard.mutex);
   guard.stores.insert(this);
@@ -209,7 +214,45 @@ std::optional<Hit> DiskStore::check_out(Directory::Place& place) {
 void DiskStore::note_use(Segment& segment, uint32_t ordinal) {
   if (!segment.set_mark(ordinal, Segment::kTouched)) return;
   segment.is_touched.store(true, std::memory_order_relaxed);
-  run_bytes_.fetch_add(stored_bytes(segment.entry(ordinal)), std::memory_order_relaxed);
+  const IndexEntry& entry = segment.entry(ordinal);
+  run_bytes_.fetch_add(stored_bytes(entry), std::memory_order_relaxed);
+  if (!has_kind_limits_.load(std::memory_order_relaxed)) return;
+  const Lock lock(mutex_);
+  if (const auto limit = kind_limits_.find(segment.kind_name(entry.kind)); limit != kind_limits_.end())
+    limit->second.run_bytes += stored_bytes(entry);
+}
+
+void DiskStore::limit_kind(const std::string& kind, uint64_t max_bytes) {
+  const Lock lock(mutex_);
+  if (max_bytes == 0) {
+    kind_limits_.erase(kind);
+  } else if (const auto known = kind_limits_.find(kind); known != kind_limits_.end()) {
+    known->second.max_bytes = max_bytes;
+  } else {
+    KindLimit& limit = kind_limits_[kind] = {max_bytes, 0};
+    for (const SegmentPtr& segment : directory_.segments())
+      for (uint32_t ordinal = 0; ordinal < segment->entries().size(); ++ordinal)
+        if (segment->has_mark(ordinal, Segment::kTouched) && is_alive(*segment, ordinal) && segment->kind_name(segment->entry(ordinal).kind) == kind)
+          limit.run_bytes += stored_bytes(segment->entry(ordinal));
+  }
+  has_kind_limits_ = !kind_limits_.empty();
+}
+
+// One batch less than the whole: what is being rewritten needs a place beside what is there.
+uint64_t DiskStore::limit_for_run() const {
+  return options_.max_bytes == 0 ? UINT64_MAX : options_.max_bytes - std::min(options_.max_bytes, batch_bytes_);
+}
+
+Status DiskStore::check_run_fits_locked(std::string_view kind, uint64_t kind_bytes, uint64_t all_bytes) {
+  const auto complain = [&](uint64_t limit, const std::string& whose, const std::string& setting) {
+    return Error{ErrorCode::no_space, "this run alone needs more than the limit of " + std::to_string(limit) + " bytes " + whose + " " +
+                                          directory_path_.string() + ": what is over it is not stored; raise " + setting + " or store less"};
+  };
+  if (run_bytes_.load(std::memory_order_relaxed) + all_bytes > limit_for_run()) return complain(options_.max_bytes, "of", "max_bytes");
+  const auto limit = kind_limits_.find(kind);
+  if (limit != kind_limits_.end() && limit->second.run_bytes + kind_bytes > limit->second.max_bytes)
+    return complain(limit->second.max_bytes, "for " + std::string(kind) + " in", "its limit");
+  return {};
 }
 
 bool DiskStore::was_looked_at(const Segment& segment) {
@@ -391,19 +434,20 @@ Status DiskStore::put_many(std::span<const Item> items) {
   std::vector<NewRecord> records;
   records.reserve(items.size());
   uint64_t bytes = 0;
-  for (const Item& item : items) {
-    status = check_puttable(*item.key, item.value);
-    const std::string_view encoding = text_of(item.key->encoding());
-    const uint64_t cost = stored_bytes(static_cast<uint16_t>(encoding.size()), item.value.size());
-    // What this run put or found is protected, so what does not fit beside it could only push out its own work.
-    if (status.ok() && options_.max_bytes > 0 && run_bytes_.load(std::memory_order_relaxed) + bytes + cost > limit_for_segments())
-      status = Error{ErrorCode::no_space, "this run alone needs more than the limit of " +
-                                              std::to_string(options_.max_bytes) + " bytes of " +
-                                              directory_path_.string() +
-                                              ": what is over it is not stored; raise max_bytes or store less"};
-    if (!status.ok()) break;
-    records.push_back({RecordType::value, item.key->digest(), encoding, item.value, 0, 0});
-    bytes += cost;
+  std::map<std::string_view, uint64_t> limited_bytes;  // Of kinds that have a limit.
+  {
+    const Lock lock(mutex_);
+    for (const Item& item : items) {
+      status = check_puttable(*item.key, item.value);
+      const std::string_view encoding = text_of(item.key->encoding());
+      const uint64_t cost = stored_bytes(static_cast<uint16_t>(encoding.size()), item.value.size());
+      uint64_t* const of_kind = kind_limits_.empty() || !kind_limits_.contains(item.key->kind()) ? nullptr : &limited_bytes[item.key->kind()];
+      if (status.ok()) status = check_run_fits_locked(item.key->kind(), cost + (of_kind ? *of_kind : 0), bytes + cost);
+      if (!status.ok()) break;
+      records.push_back({RecordType::value, item.key->digest(), encoding, item.value, 0, 0});
+      bytes += cost;
+      if (of_kind) *of_kind += cost;
+    }
   }
   if (!status.ok() && status.error().code == ErrorCode::no_space)
     notify(ErrorCode::no_space, "run over the limit", status.error().message);
@@ -415,6 +459,8 @@ Status DiskStore::put_many(std::span<const Item> items) {
     return written;
   }
   run_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  for (const auto& [limited, its_bytes] : limited_bytes)
+    if (const auto limit = kind_limits_.find(limited); limit != kind_limits_.end()) limit->second.run_bytes += its_bytes;
   puts_ += records.size();
   failed_puts_ += items.size() - records.size();
   KindCounters* counters = nullptr;

@@ -66,6 +66,7 @@ class DiskStore final : public Store {
   Result<RemovalReport> evict_kind(const std::string& kind, uint64_t target_bytes, const Watch& watch) override;
   Result<RemovalReport> compact(const Watch& watch) override;
   Result<RemovalReport> clear(const std::string& kind) override;
+  void limit_kind(const std::string& kind, uint64_t max_bytes) override;
 
   // Around fork(): hold everything still, then go on in both processes.
   void before_fork() { mutex_.lock(), notice_mutex_.lock(); }
@@ -82,6 +83,9 @@ class DiskStore final : public Store {
   std::optional<Hit> check_out(Directory::Place& place);
   bool look_up(const Digest& digest, Directory::Place& place);  // The value is not checked.
   void note_use(Segment& segment, uint32_t ordinal);
+  // An error if the run would take more than a limit: what it put or found is protected, and must not push itself out.
+  Status check_run_fits_locked(std::string_view kind, uint64_t kind_bytes, uint64_t all_bytes);
+  uint64_t limit_for_run() const;
   static bool was_looked_at(const Segment& segment);
   bool is_unchanged(Segment& segment);
   void note_damage(Segment& segment, uint32_t ordinal);
@@ -157,6 +161,7 @@ class DiskStore final : public Store {
   bool has_other_private_files() const;
   std::vector<uint32_t> access_minutes_locked(const Segment& segment);
   uint64_t disk_bytes_locked() const;
+  void forget_run_bytes(std::string_view kind, uint64_t bytes);
   uint64_t limit_for_segments() const;  // Leaves room for a batch being written and one being rewritten.
 
   // --- disk_store_check.cpp
@@ -174,6 +179,7 @@ class DiskStore final : public Store {
   Directory directory_;  // find() by anyone; changes under mutex_.
   std::atomic<int64_t> last_look_ns_{0};
   std::atomic<uint64_t> run_bytes_{0};  // Put or found by this run: protected.
+  std::atomic<bool> has_kind_limits_{false};
   // For follow(): any change, and those that take something away.
   std::atomic<uint64_t> changes_{1}, removals_{1};
   std::atomic<bool> directory_needs_sync_{false};  // A name is in place, but its sync failed.
@@ -199,6 +205,11 @@ class DiskStore final : public Store {
   bool has_unread_segments_ = false;  // … but could not read all that is in it: older records may come back.
   bool has_incompatible_segments_ = false;
   uint64_t lost_records_ = 0;  // Put, and then lost by a failed sync; flush() tells.
+  struct KindLimit {
+    uint64_t max_bytes = 0;
+    uint64_t run_bytes = 0;  // As run_bytes_.
+  };
+  std::map<std::string, KindLimit, std::less<>> kind_limits_;
   std::map<std::string, KindCounters> counters_;  // Puts; hits of segments that are gone.
   uint64_t puts_ = 0, failed_puts_ = 0, erased_ = 0, published_segments_ = 0;
 

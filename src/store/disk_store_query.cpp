@@ -200,7 +200,7 @@ StoreStats DiskStore::stats() {
       stats.entries += by_kind[number].entries;
     }
   }
-  for (const auto& [kind, limit] : options_.max_bytes_by_kind) stats.kinds[kind].max_bytes = limit;
+  for (const auto& [kind, limit] : kind_limits_) stats.kinds[kind].max_bytes = limit.max_bytes;
   for (const auto& [kind, counters] : stats.counters) stats.hits += counters.hits;
   stats.disk_bytes = disk_bytes_locked();
   stats.max_bytes = options_.max_bytes;

@@ -40,6 +40,13 @@ uint64_t DiskStore::limit_for_segments() const {
   return options_.max_bytes == 0 ? UINT64_MAX : options_.max_bytes - std::min(options_.max_bytes, 2 * batch_bytes_);
 }
 
+void DiskStore::forget_run_bytes(std::string_view kind, uint64_t bytes) {
+  run_bytes_.fetch_sub(std::min(bytes, run_bytes_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
+  const Lock lock(mutex_);
+  if (const auto limit = kind_limits_.find(kind); limit != kind_limits_.end())
+    limit->second.run_bytes -= std::min(bytes, limit->second.run_bytes);
+}
+
 uint64_t DiskStore::disk_bytes_locked() const {
   uint64_t bytes = 0;
   for (const auto& [name, segment] : published_) bytes += segment->file_bytes();
@@ -483,13 +490,15 @@ Result<RemovalReport> DiskStore::evict_until(const std::string& kind, uint64_t t
   }
   plans.resize(needed);
   // What goes although this run has touched it no longer counts for the run.
-  uint64_t unprotected = 0;
+  std::map<std::string, uint64_t> unprotected;
   for (const Plan& plan : plans)
     for (uint32_t ordinal = 0; ordinal < plan.fates.size(); ++ordinal)
-      if (plan.fates[ordinal] != Fate::keep && plan.segment->has_mark(ordinal, Segment::kTouched))
-        unprotected += stored_bytes(plan.segment->entry(ordinal));
+      if (plan.fates[ordinal] != Fate::keep && plan.segment->has_mark(ordinal, Segment::kTouched)) {
+        const IndexEntry& entry = plan.segment->entry(ordinal);
+        unprotected[std::string(plan.segment->kind_name(entry.kind))] += stored_bytes(entry);
+      }
   LMEMO_TRY(rewrite(std::move(plans), watch));
-  run_bytes_.fetch_sub(std::min(unprotected, run_bytes_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
+  for (const auto& [its_kind, bytes] : unprotected) forget_run_bytes(its_kind, bytes);
   evicted_.fetch_add(report.entries, std::memory_order_relaxed);
   evicted_bytes_.fetch_add(report.stored_bytes, std::memory_order_relaxed);
   const Lock lock(mutex_);
@@ -498,7 +507,12 @@ Result<RemovalReport> DiskStore::evict_until(const std::string& kind, uint64_t t
 }
 
 Status DiskStore::make_room(uint64_t for_bytes) {
-  for (const auto& [kind, limit] : options_.max_bytes_by_kind) {
+  std::vector<std::pair<std::string, uint64_t>> limits;
+  if (has_kind_limits_) {
+    const Lock lock(mutex_);
+    for (const auto& [kind, limit] : kind_limits_) limits.emplace_back(kind, limit.max_bytes);
+  }
+  for (const auto& [kind, limit] : limits) {
     uint64_t used = 0, pending = 0;
     {
       const Lock lock(mutex_);
@@ -509,7 +523,7 @@ Status DiskStore::make_room(uint64_t for_bytes) {
     }
     // A little more than needed, so that not every batch has to make room.
     const uint64_t target = limit - limit / 8;
-    if (limit > 0 && used + pending > limit) LMEMO_TRY(evict_until(kind, target > pending ? target - pending : 0, true, {}));
+    if (used + pending > limit) LMEMO_TRY(evict_until(kind, target > pending ? target - pending : 0, true, {}));
   }
   if (options_.max_bytes == 0) return {};
   uint64_t used = 0;
