@@ -448,6 +448,9 @@ Status DiskStore::put_many(std::span<const Item> items) {
       bytes += cost;
       if (of_kind) *of_kind += cost;
     }
+    // At once, so that two who put at the same time do not both take the last place.
+    run_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    for (const auto& [limited, its_bytes] : limited_bytes) kind_limits_.find(limited)->second.run_bytes += its_bytes;
   }
   if (!status.ok() && status.error().code == ErrorCode::no_space)
     notify(ErrorCode::no_space, "run over the limit", status.error().message);
@@ -456,11 +459,10 @@ Status DiskStore::put_many(std::span<const Item> items) {
   const Lock lock(mutex_);
   if (!written.ok()) {
     failed_puts_ += items.size();
+    run_bytes_.fetch_sub(std::min(bytes, run_bytes_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
+    for (const auto& [limited, its_bytes] : limited_bytes) forget_kind_bytes_locked(limited, its_bytes);
     return written;
   }
-  run_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  for (const auto& [limited, its_bytes] : limited_bytes)
-    if (const auto limit = kind_limits_.find(limited); limit != kind_limits_.end()) limit->second.run_bytes += its_bytes;
   puts_ += records.size();
   failed_puts_ += items.size() - records.size();
   KindCounters* counters = nullptr;

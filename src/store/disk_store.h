@@ -162,6 +162,7 @@ class DiskStore final : public Store {
   std::vector<uint32_t> access_minutes_locked(const Segment& segment);
   uint64_t disk_bytes_locked() const;
   void forget_run_bytes(std::string_view kind, uint64_t bytes);
+  void forget_kind_bytes_locked(std::string_view kind, uint64_t bytes);
   uint64_t limit_for_segments() const;  // Leaves room for a batch being written and one being rewritten.
 
   // --- disk_store_check.cpp

@@ -43,6 +43,10 @@ uint64_t DiskStore::limit_for_segments() const {
 void DiskStore::forget_run_bytes(std::string_view kind, uint64_t bytes) {
   run_bytes_.fetch_sub(std::min(bytes, run_bytes_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
   const Lock lock(mutex_);
+  forget_kind_bytes_locked(kind, bytes);
+}
+
+void DiskStore::forget_kind_bytes_locked(std::string_view kind, uint64_t bytes) {
   if (const auto limit = kind_limits_.find(kind); limit != kind_limits_.end())
     limit->second.run_bytes -= std::min(bytes, limit->second.run_bytes);
 }
@@ -472,6 +476,11 @@ Result<RemovalReport> DiskStore::evict_until(const std::string& kind, uint64_t t
     ++plan.dropped_entries;
     freed += bytes;
   }
+  // One that has nothing to drop and nothing dead to speak of would only be copied.
+  std::erase_if(plans, [&](const Plan& plan) {
+    const bool has_gaps = static_cast<double>(reclaimable(plan)) > kMinGain * static_cast<double>(plan.segment->file_bytes());
+    return plan.dropped_entries == 0 && !plan.has_copies && !has_gaps;
+  });
   // The emptiest first, and no more of them than it takes: a segment that stays is not copied for little.
   std::sort(plans.begin(), plans.end(), [&](const Plan& a, const Plan& b) {
     if (a.has_copies != b.has_copies) return a.has_copies;
@@ -495,7 +504,7 @@ Result<RemovalReport> DiskStore::evict_until(const std::string& kind, uint64_t t
     for (uint32_t ordinal = 0; ordinal < plan.fates.size(); ++ordinal)
       if (plan.fates[ordinal] != Fate::keep && plan.segment->has_mark(ordinal, Segment::kTouched)) {
         const IndexEntry& entry = plan.segment->entry(ordinal);
-        unprotected[std::string(plan.segment->kind_name(entry.kind))] += stored_bytes(entry);
+        unprotected[entry.kind == kErasureKind ? std::string() : std::string(plan.segment->kind_name(entry.kind))] += stored_bytes(entry);
       }
   LMEMO_TRY(rewrite(std::move(plans), watch));
   for (const auto& [its_kind, bytes] : unprotected) forget_run_bytes(its_kind, bytes);
@@ -547,11 +556,15 @@ void DiskStore::merge_small_segments() {
   {
     const Lock lock(mutex_);
     std::vector<SegmentPtr> classes[3];
+    // Where batches are small, so are the segments that a merge makes: those of about that size are left alone.
     for (const auto& [name, segment] : published_)
-      if (const int number = merge_class(segment->file_bytes()); number >= 0) classes[number].push_back(segment);
+      if (const int number = merge_class(segment->file_bytes()); number >= 0 && segment->file_bytes() < batch_bytes_ / 2)
+        classes[number].push_back(segment);
     const auto crowded = std::find_if(std::begin(classes), std::end(classes),
                                       [](const auto& segments) { return segments.size() >= kMergeCount; });
     if (crowded == std::end(classes)) return;
+    // The first output stands beside all of its inputs.
+    if (options_.max_bytes > 0 && disk_bytes_locked() + batch_bytes_ > options_.max_bytes) return;
     Result<std::unique_ptr<FileLock>> acquired = files_.try_lock(directory_path_ / "maintenance.lock");
     if (!acquired.ok()) return;
     file_lock = std::move(*acquired);
