@@ -16,7 +16,7 @@ const std::vector<std::string>& default_excludes() {
       "**/node_modules", "**/bower_components", "**/jspm_packages", "**/site-packages",
       // Build output.
       "**/build", "**/dist", "**/target", "**/_build", "**/.eggs", "**/*.egg-info", "**/cmake-build-*", "**/.next",
-      "**/.nuxt", "**/.gradle", "**/.terraform", "**/.bazel", "**/*.pyc", "**/*.pyo", "**/*.o", "**/*.obj", "**/*.a",
+      "**/.nuxt", "**/.gradle", "**/.terraform", "**/.bazel", "**/__generated__", "**/generated", "**/*.rlib", "**/*.wasm", "**/*.pyc", "**/*.pyo", "**/*.o", "**/*.obj", "**/*.a",
       "**/*.so", "**/*.dylib", "**/*.dll", "**/*.exe", "**/*.class", "**/*.min.js", "**/*.min.css", "**/*.map",
       // Lock files.
       "**/*.lock", "**/package-lock.json", "**/npm-shrinkwrap.json", "**/pnpm-lock.yaml", "**/bun.lockb", "**/go.sum",
@@ -24,8 +24,12 @@ const std::vector<std::string>& default_excludes() {
       // Archives.
       "**/*.zip", "**/*.tar", "**/*.gz", "**/*.tgz", "**/*.bz2", "**/*.xz", "**/*.zst", "**/*.lz4", "**/*.7z", "**/*.rar",
       "**/*.jar", "**/*.war", "**/*.whl", "**/*.deb", "**/*.rpm", "**/*.iso",
+      // Pictures and prints, which are no text and need not be read to know it.
+      "**/*.png", "**/*.jpg", "**/*.jpeg", "**/*.gif", "**/*.ico", "**/*.webp", "**/*.pdf",
+      // What says how to train.
+      "**/.dlm",
       // Keys and secrets.
-      "**/.env*", "**/*.pem", "**/*.key", "**/*.p12", "**/*.pfx", "**/*.jks", "**/*.keystore", "**/*.kdbx", "**/*.gpg",
+      "**/secrets.*", "**/.env*", "**/*.pem", "**/*.key", "**/*.p12", "**/*.pfx", "**/*.jks", "**/*.keystore", "**/*.kdbx", "**/*.gpg",
       "**/id_rsa*", "**/id_dsa*", "**/id_ecdsa*", "**/id_ed25519*", "**/.netrc", "**/.pypirc", "**/.npmrc", "**/.htpasswd",
       "**/.ssh", "**/.gnupg", "**/.aws",
   };

@@ -91,6 +91,7 @@ class DirectoryWalk {
         exclude_(without_last_slash(options.exclude)),
         default_exclude_(options.use_default_excludes ? default_excludes() : std::vector<std::string>()) {
     listing_.root_ = root_.directory();
+    boundary_ = options.boundary.empty() ? root_.directory() : options.boundary;
   }
 
   Result<SourceListing> directory() {
@@ -219,7 +220,7 @@ class DirectoryWalk {
     }
     if (type == DT_LNK) {
       ++found.counts.symlinks;
-      if (leaves_root(path)) found.escaping.push_back(path);
+      if (leaves_boundary(path)) found.escaping.push_back(path);
       return;
     }
     if (type != DT_REG) {
@@ -246,12 +247,12 @@ class DirectoryWalk {
     return child;
   }
 
-  bool leaves_root(const std::string& path) const {
+  bool leaves_boundary(const std::string& path) const {
     std::error_code error;
     const std::filesystem::path target = std::filesystem::weakly_canonical(root_.directory() / path, error);
     if (error) return false;  // A loop, or a link to nothing: it leads nowhere.
-    const auto [end, ignored] = std::mismatch(root_.directory().begin(), root_.directory().end(), target.begin(), target.end());
-    return end != root_.directory().end();
+    const auto [end, ignored] = std::mismatch(boundary_.begin(), boundary_.end(), target.begin(), target.end());
+    return end != boundary_.end();
   }
 
   std::shared_ptr<const IgnoreRules> rules_in(const std::string& directory, std::shared_ptr<const IgnoreRules> above) const {
@@ -289,6 +290,7 @@ class DirectoryWalk {
   const WalkOptions& options_;
   const Watch& watch_;
   const GlobSet include_, exclude_, default_exclude_;
+  std::filesystem::path boundary_;
   std::atomic<int> top_error_{0};
 
   std::mutex mutex_;  // Guards everything below, while threads work.

@@ -36,6 +36,7 @@ struct WalkOptions {
   bool use_ignore_files = false;          // Honour .gitignore files.
   uint64_t max_files = 0;                 // The first so many by path; 0: all.
   uint64_t max_bytes_per_file = 0;        // Larger ones are left out; 0: none are.
+  std::filesystem::path boundary = {};    // Links that leave it are named; empty: the root itself.
   unsigned threads = 0;                   // 0: one per core.
 };
 

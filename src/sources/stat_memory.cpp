@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 
 #include "base/little_endian.h"
 #include "codec/checksum.h"
@@ -126,7 +127,8 @@ Status StatMemoryWriter::write(const std::filesystem::path& file) const {
   header.checksum = checksum({bytes_of(head.substr(kChecked)), bytes_of(label_), bytes_of(entries_), bytes_of(paths_)}, 0);
 
   FileSystem& files = real_file_system();
-  const std::filesystem::path draft = file.string() + "." + std::to_string(::getpid()) + ".draft";
+  static std::atomic<uint64_t> drafts{0};  // Two threads may write one memory at once.
+  const std::filesystem::path draft = file.string() + "." + std::to_string(::getpid()) + "-" + std::to_string(++drafts) + ".draft";
   LMEMO_TRY(files.remove(draft));  // Left by a dead process that had our number.
   LMEMO_ASSIGN(std::unique_ptr<WritableFile> out, files.create(draft));
   const std::array<Bytes, 4> parts = {bytes_of(head), bytes_of(label_), bytes_of(entries_), bytes_of(paths_)};

@@ -65,6 +65,30 @@ TEST_CASE("globs, default excludes and limits choose") {
   CHECK_FALSE(walk_sources(folder.path(), {.exclude = {"/abs"}}).ok());
 }
 
+TEST_CASE("what everybody wants left out is left out, and sources are not") {
+  const test::TempDirectory folder;
+  for (const char* name :
+       {".git/HEAD", ".hg/store/data", ".svn/entries", ".env", ".env.production", "src/.env.local", "user/id_rsa", "user/id_ed25519", "a/b.pem", "a/b.key",
+        "app/secrets.toml", "src/__pycache__/x.pyc", ".venv/lib/x.py", "venv/bin/activate", "node_modules/r/i.js", "web/a.min.js", "web/a.min.css", "web/a.map",
+        "target/release/app", "lib/x.rlib", "lib/App.class", "lib/app.jar", "src/x.so", "src/x.dylib", "src/x.dll", "build/out.txt", "dist/index.html",
+        "__generated__/p.py", "generated/api.py", "package-lock.json", "sub/yarn.lock", "Cargo.lock", "uv.lock", "Pipfile.lock", "pnpm-lock.yaml",
+        "assets/logo.png", "docs/d.pdf", "release.zip", "a.tar.gz", "assets/c.wasm", ".dlm/training.yaml", "src/.dlm/ignore"})
+    write(folder.path() / name, "x");
+  const Paths sources = {"Makefile", "README.md", "app/models/user.java", "docs/guide.md", "lib/auth.go", "src/building.py", "src/keys.c", "src/main.py"};
+  for (const std::string& name : sources) write(folder.path() / name, "x");
+  CHECK(paths_of(*walk_sources(folder.path())) == sources);
+}
+
+TEST_CASE("links count as leaving where they leave the boundary that is given") {
+  const test::TempDirectory folder;
+  write(folder.path() / "other/a", "a");
+  write(folder.path() / "src/b", "b");
+  fs::create_symlink("../other/a", folder.path() / "src/near");
+  fs::create_symlink("/etc/hostname", folder.path() / "src/far");
+  CHECK(walk_sources(folder.path() / "src")->escaping_links() == Paths{"far", "near"});
+  CHECK(walk_sources(folder.path() / "src", {.boundary = fs::canonical(folder.path())})->escaping_links() == Paths{"far"});
+}
+
 TEST_CASE("ignore files are honoured on request") {
   const test::TempDirectory folder;
   write(folder.path() / ".gitignore", "*.log\nout/\n");
