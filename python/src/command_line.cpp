@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include "chat_renderer.h"
 #include "cli/process_environment.h"
 #include "lmemo/version.h"
+#include "python_tokenizer.h"
 #include "values.h"
 
 namespace nb = nanobind;
@@ -25,7 +27,7 @@ namespace {
 
 volatile std::sig_atomic_t was_interrupted = 0;
 
-// Ctrl-C while the command runs: noted the first time, deadly the second. Python's own handler would wait for
+// Ctrl-C or SIGTERM while the command runs: noted the first time, deadly the second. Python's own handler would wait for
 // the interpreter, which is not running meanwhile.
 class InterruptNote {
  public:
@@ -35,15 +37,20 @@ class InterruptNote {
     action.sa_handler = [](int) { was_interrupted = 1; };
     sigemptyset(&action.sa_mask);
     action.sa_flags = static_cast<int>(SA_RESETHAND);
-    sigaction(SIGINT, nullptr, &before_);
-    if (before_.sa_handler != SIG_IGN) sigaction(SIGINT, &action, nullptr);
+    for (size_t i = 0; i < kSignals.size(); ++i) {
+      sigaction(kSignals[i], nullptr, &before_[i]);
+      if (before_[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
+    }
   }
-  ~InterruptNote() { sigaction(SIGINT, &before_, nullptr); }
+  ~InterruptNote() {
+    for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  }
   InterruptNote(const InterruptNote&) = delete;
   InterruptNote& operator=(const InterruptNote&) = delete;
 
  private:
-  struct sigaction before_{};
+  static constexpr std::array<int, 2> kSignals = {SIGINT, SIGTERM};
+  struct sigaction before_[2] = {};
 };
 
 // What an exception says, in a line. Where it was raised interests who works on lmemo, not who runs it.
@@ -110,6 +117,11 @@ int run(const std::vector<std::string>& arguments, const std::filesystem::path& 
     return asked([&] {
       const nb::object import_documents = nb::module_::import_("lmemo._import").attr("import_documents");
       return nb::cast<std::vector<std::string>>(import_documents(input, folder, text_field));
+    });
+  };
+  environment.load_refused_tokenizer = [](const std::filesystem::path& file) {
+    return asked([&] {
+      return tokenizer_of_engine(nb::module_::import_("lmemo.tokenizer").attr("_engine_of_file")(path_to_python(file)));
     });
   };
   environment.make_chat_renderer = std::move(renderer);

@@ -20,14 +20,16 @@ void handle_signals() {
   sigemptyset(&action.sa_mask);
   // The second Ctrl-C ends the program at once. No SA_RESTART: a question at the terminal is interrupted as well.
   action.sa_flags = static_cast<int>(SA_RESETHAND);
-  struct sigaction inherited{};
-  sigaction(SIGINT, nullptr, &inherited);
-  // A shell starts background jobs with Ctrl-C ignored, and means it.
-  if (inherited.sa_handler != SIG_IGN) sigaction(SIGINT, &action, nullptr);
-  sigset_t interrupt;
-  sigemptyset(&interrupt);
-  sigaddset(&interrupt, SIGINT);
-  sigprocmask(SIG_UNBLOCK, &interrupt, nullptr);
+  sigset_t interrupts;
+  sigemptyset(&interrupts);
+  for (const int number : {SIGINT, SIGTERM}) {  // Schedulers say SIGTERM, and wait a while for the end.
+    struct sigaction inherited{};
+    sigaction(number, nullptr, &inherited);
+    // A shell starts background jobs with Ctrl-C ignored, and means it.
+    if (inherited.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);
+    sigaddset(&interrupts, number);
+  }
+  sigprocmask(SIG_UNBLOCK, &interrupts, nullptr);
   // `lmemo show | head` must not end a running command in its middle; the writes fail instead.
   std::signal(SIGPIPE, SIG_IGN);
 }
