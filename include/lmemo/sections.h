@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,6 +40,8 @@ struct SectionSource {
   std::vector<std::string> exclude = {};
   uint64_t max_files = 0;           // 0: all.
   uint64_t max_bytes_per_file = 0;  // 0: any size.
+  // A strict document's directory: a symbolic link that leaves it is an error. Empty: one that leaves the source is named and left out.
+  std::filesystem::path confine_to = {};
 };
 
 // All that changes the ids besides the content.
@@ -63,10 +66,12 @@ struct SyncOptions {
   bool keep_end = false;                        // Cut the beginning instead of the end.
   bool use_default_excludes = true;
   bool use_ignore_files = false;
-  bool refuse_escaping_links = false;
   bool rehash = false;       // Read every file, whatever its stamp says.
   bool use_cache = true;     // If not, nothing is read from the store and nothing written to it.
+  uint64_t max_bytes = 0;    // For all sections in the store, from this run on; 0: what the store was opened with.
   unsigned threads = 0;      // 0: one per core.
+  // Called with each notice at once, from any thread: that a corpus will not fit is told before it is tokenised.
+  std::function<void(const std::string&)> on_notice = {};
 };
 
 struct SyncStats {
@@ -139,8 +144,8 @@ class SectionCache {
  public:
   // `directory` is the store's, for what is remembered of trees and for the metrics; empty: nothing is remembered.
   SectionCache(std::shared_ptr<Store> store, std::filesystem::path directory, SectionRecipe recipe);
-  // An error if a source is not there. A file that cannot be read is a notice. Several processes may sync one tree at once: they
-  // share the work.
+  // An error if a source is not there, or if the tokenizer no longer gives the ids that it gave this store before. A file that cannot be read is a notice. Several processes may sync one tree at once: they
+  // share the work. One that is stopped is recorded all the same, and keeps what it made.
   Result<SectionRun> sync(std::span<const SectionSource> sources, const SyncOptions& options = {}, const Watch& watch = {}) const;
 
  private:

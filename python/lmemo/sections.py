@@ -34,6 +34,11 @@ def _warn(text: str) -> None:
     logging.getLogger("lmemo").warning(text)
 
 
+def _first(documents: list[dict[str, Any]], name: str, otherwise: Any) -> Any:
+    """What the first document that says something says."""
+    return next((document[name] for document in documents if document[name] is not None), otherwise)
+
+
 class Rows:
     """The rows of a run as a sequence of arrays of ids, cut to sequence_len.
 
@@ -58,10 +63,16 @@ class Rows:
 class Run:
     """What a sync found: counters, rows, and why a section hit or missed."""
 
-    __slots__ = ("_run",)
+    __slots__ = ("_run", "_sequence_len")
 
-    def __init__(self, run: _core.SectionRun) -> None:
+    def __init__(self, run: _core.SectionRun, sequence_len: int | None) -> None:
         self._run = run
+        self._sequence_len = sequence_len
+
+    @property
+    def sequence_len(self) -> int | None:
+        """What rows are cut to; None: not at all."""
+        return self._sequence_len
 
     @property
     def stats(self) -> SyncStats:
@@ -130,25 +141,26 @@ class Run:
 class SectionCache:
     """Keeps the tokens of source trees in a store: an unchanged tree costs a walk, a changed file costs that file.
 
-    The tokenizer is an lmemo.Tokenizer, or one of transformers or tokenizers. `eos_token`: None is the tokenizer's own,
-    False none. Rows are those that TRL's SFTTrainer would have made of the same texts.
+    The tokenizer is an lmemo.Tokenizer, or one of transformers or tokenizers. `sequence_len`: None cuts nothing, "auto" is what a
+    document says, else 2048. `eos_token`: None is the tokenizer's own, False none. Rows are those that TRL's SFTTrainer would have made of the same texts.
     """
 
     def __init__(
         self,
         store: StoreBase,
         tokenizer: Tokenizer | Any,
-        sequence_len: int | None = 2048,
+        sequence_len: int | Literal["auto"] | None = "auto",
         *,
         eos_token: str | Literal[False] | None = None,
         truncation_mode: Literal["keep_start", "keep_end"] = "keep_start",
         threads: int | None = None,
     ) -> None:
-        if sequence_len is not None and sequence_len < 1:
-            raise InvalidArgument(f"sequence_len: found {sequence_len}; expected at least 1, or None for rows that are not cut")
+        if sequence_len not in (None, "auto") and (not isinstance(sequence_len, int) or sequence_len < 1):
+            raise InvalidArgument(f"sequence_len: found {sequence_len!r}; expected at least 1, None for rows that are not cut, or 'auto'")
         if truncation_mode not in ("keep_start", "keep_end"):
             raise InvalidArgument(f"truncation_mode: found {truncation_mode!r}; expected 'keep_start' or 'keep_end'")
         template: str | None = getattr(tokenizer, "chat_template", None)
+        name: str = getattr(tokenizer, "name_or_path", None) or ""
         known_eos: str | None
         if isinstance(tokenizer, Tokenizer):
             known_eos = tokenizer.special_tokens.get("eos_token")
@@ -157,7 +169,7 @@ class SectionCache:
             tokenizer = Tokenizer.from_hf(tokenizer)
         self._store = store
         self._engine = tokenizer._engine
-        self._name = repr(tokenizer)
+        self._name = name or tokenizer._directory or f"{tokenizer.vocab_size} tokens"
         self._sequence_len = sequence_len
         self._eos = None if eos_token is False else known_eos if eos_token is None else eos_token
         self._keep_end = truncation_mode == "keep_end"
@@ -186,30 +198,29 @@ class SectionCache:
         default_excludes: bool = True,
         gitignore: bool = False,
         rehash: bool = False,
-        use_cache: bool = True,
+        use_cache: bool | None = None,
+        max_bytes: int | None = None,
         progress: Callable[[_core.Progress], object] | None = None,
     ) -> Run:
         """Walks directories, files, or what .dlm documents name; tokenises what the store does not have.
 
-        What is given here wins over a document. Several processes may call it at once: they share the work.
+        What is given here wins over a document; `use_cache` and `max_bytes` (for all sections of the store) are its training.cache.
+        Several processes may call it at once: they share the work.
         """
         import os
 
-        sources: list[tuple[Any, Any, Any, int, int]] = []
-        strict = False
-        sequence_len = self._sequence_len
-        enabled = use_cache
+        sources: list[tuple[Any, Any, Any, int, int, Any]] = []
+        documents: list[dict[str, Any]] = []
         for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
             name = os.path.expanduser(os.fspath(path))
             if name.endswith(".dlm") and os.path.isfile(name):
                 document = _core.read_dlm(name, os.path.expanduser("~"))
                 for warning in document["warnings"]:
                     _warn(warning)
-                strict = strict or document["is_strict"]
-                enabled = enabled and document["cache_enabled"] is not False
+                documents.append(document)
                 sources.extend(document["sources"])
             else:
-                sources.append((name, [], [], 0, 0))
+                sources.append((name, [], [], 0, 0, ""))
         sources = [
             (
                 path,
@@ -217,14 +228,15 @@ class SectionCache:
                 list(own_exclude) if exclude is None else list(exclude),
                 own_files if max_files is None else max_files,
                 own_bytes if max_bytes_per_file is None else max_bytes_per_file,
+                boundary,
             )
-            for path, own_include, own_exclude, own_files, own_bytes in sources
+            for path, own_include, own_exclude, own_files, own_bytes, boundary in sources
         ]
+        enabled = _first(documents, "cache_enabled", True) if use_cache is None else use_cache
+        sequence_len = _first(documents, "sequence_len", 2048) if self._sequence_len == "auto" else self._sequence_len
         run = _core.sync_sections(
             self._store if enabled else _core.MemoryStore(),
             self._engine,
-            self._engine.fingerprint,
-            self._engine.vocab_size,
             self._name,
             self._template,
             self._eos,
@@ -233,12 +245,11 @@ class SectionCache:
             self._keep_end,
             default_excludes,
             gitignore,
-            strict,
             rehash,
             True,  # Without the cache: a store of its own, in memory.
+            _first(documents, "cache_max_bytes", 0) if max_bytes is None else max_bytes,
             self._threads,
+            _warn,
             progress,
         )
-        for notice in run.notices:
-            _warn(notice)
-        return Run(run)
+        return Run(run, sequence_len)

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from lmemo import _core
 from lmemo.sections import Run, SectionCache
@@ -33,7 +33,7 @@ def train_dataset(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     tokenizer: Any,
     *,
-    sequence_len: int | None = 1024,
+    sequence_len: int | Literal["auto"] | None = "auto",
     store: _core.StoreBase | None = None,
     **sync_options: Any,
 ) -> TrainDataset:
@@ -42,5 +42,5 @@ def train_dataset(
     The tokenizer is the one that the trainer gets as processing_class. Options are those of `SectionCache.sync`.
     """
     run = SectionCache(_core.Store() if store is None else store, tokenizer, sequence_len).sync(paths, **sync_options)
-    config = {"max_length": sequence_len, "packing": False, "dataset_kwargs": {"skip_prepare_dataset": True}}
+    config = {"max_length": run.sequence_len, "packing": False, "dataset_kwargs": {"skip_prepare_dataset": True}}
     return TrainDataset(run.to_dataset(), config, run)

@@ -16,9 +16,9 @@
 #include "errors.h"
 #include "faces/sections/section_document.h"
 #include "long_work.h"
+#include "python_tokenizer.h"
 #include "record_class.h"
 #include "store_object.h"
-#include "tokenizer_object.h"
 #include "values.h"
 
 namespace nb = nanobind;
@@ -26,57 +26,6 @@ using namespace nb::literals;
 
 namespace lmemo::python {
 namespace {
-
-// An engine of Python's (HuggingFace's, for what ours refuses), called from the threads of a sync.
-class PythonTokenizer final : public Tokenizer {
- public:
-  PythonTokenizer(nb::object engine, const Digest& identity, size_t vocab_size)
-      : engine_(std::move(engine)), identity_(identity), vocab_size_(vocab_size) {}
-  ~PythonTokenizer() override {
-    const nb::gil_scoped_acquire acquired;
-    engine_.reset();
-  }
-
-  Result<std::vector<uint32_t>> encode(std::string_view text, const EncodeOptions& options) const override {
-    const std::string_view texts[] = {text};
-    LMEMO_ASSIGN(const TokenBatch batch, encode_batch(texts, options, 1));
-    return std::vector<uint32_t>(batch.ids.begin(), batch.ids.end());
-  }
-  Result<TokenBatch> encode_batch(std::span<const std::string_view> texts, const EncodeOptions& options, unsigned) const override {
-    const nb::gil_scoped_acquire acquired;
-    try {
-      nb::list list;
-      for (const std::string_view text : texts) list.append(nb::bytes(text.data(), text.size()));
-      // Neither truncation nor padding: as sections ask for it.
-      const nb::object result = engine_.attr("encode_batch")(list, options.add_special_tokens, 1, nb::make_tuple(nb::none(), 0, false),
-                                                             nb::make_tuple(0, 0, 0, false));
-      const auto ids = nb::cast<nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(result[0]);
-      const auto offsets = nb::cast<nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(result[1]);
-      TokenBatch batch;
-      batch.ids.assign(ids.data(), ids.data() + ids.size());
-      batch.offsets.assign(offsets.data(), offsets.data() + offsets.size());
-      if (batch.size() != texts.size() || batch.offsets.back() != batch.ids.size())
-        return Error{ErrorCode::incompatible, "the tokenizer answered with another number of texts"};
-      return batch;
-    } catch (const std::exception& error) {
-      return Error{ErrorCode::incompatible, error.what()};
-    }
-  }
-  Result<std::string> decode(std::span<const uint32_t>, const DecodeOptions&) const override {
-    return Error{ErrorCode::incompatible, "not for sections"};
-  }
-  size_t vocab_size() const override { return vocab_size_; }
-  std::optional<uint32_t> token_to_id(std::string_view) const override { return std::nullopt; }
-  std::optional<std::string> id_to_token(uint32_t) const override { return std::nullopt; }
-  const Digest& identity() const override { return identity_; }
-  std::string_view engine() const override { return "huggingface"; }
-  std::vector<TokenizerPart> parts() const override { return {}; }
-
- private:
-  nb::object engine_;
-  const Digest identity_;
-  const size_t vocab_size_;
-};
 
 Digest digest_of(const std::string& hex, const char* name) {
   const auto digest = Digest::from_hex(hex);
@@ -152,29 +101,37 @@ nb::tuple gather(const RunObject& self, size_t first, size_t end) {
   return nb::make_tuple(array_of(std::move(ids), total), array_of(std::move(offsets), end - first + 1));
 }
 
-RunObject sync_sections(nb::handle store_handle, nb::handle tokenizer, const std::string& identity, size_t vocab_size,
-                        const std::string& tokenizer_name, const std::optional<std::string>& chat_template, nb::handle eos_token,
-                        nb::handle sources, uint64_t sequence_len, bool keep_end, bool default_excludes, bool gitignore, bool strict,
-                        bool rehash, bool use_cache, unsigned threads, nb::handle progress) {
+RunObject sync_sections(nb::handle store_handle, nb::handle tokenizer, const std::string& tokenizer_name,
+                        const std::optional<std::string>& chat_template, nb::handle eos_token, nb::handle sources, uint64_t sequence_len,
+                        bool keep_end, bool default_excludes, bool gitignore, bool rehash, bool use_cache, uint64_t max_bytes, unsigned threads,
+                        nb::handle notice, nb::handle progress) {
   SectionRecipe recipe;
-  recipe.tokenizer_identity = digest_of(identity, "identity");
+  recipe.tokenizer = tokenizer_of_engine(tokenizer);
+  recipe.tokenizer_identity = recipe.tokenizer->identity();
   recipe.tokenizer_name = tokenizer_name;
-  if (nb::isinstance<NativeTokenizer>(tokenizer)) recipe.tokenizer = nb::cast<NativeTokenizer&>(tokenizer).tokenizer;
-  else recipe.tokenizer = std::make_shared<PythonTokenizer>(nb::borrow(tokenizer), recipe.tokenizer_identity, vocab_size);
   if (chat_template) recipe.chat_template = digest_of(*chat_template, "chat_template");
   if (!eos_token.is_none()) recipe.eos_token = utf8_of(eos_token);
   std::vector<SectionSource> all;
   for (const nb::handle source : sources)
-    all.push_back({path_of(source[0]), texts_of(source[1]), texts_of(source[2]), nb::cast<uint64_t>(source[3]), nb::cast<uint64_t>(source[4])});
+    all.push_back({path_of(source[0]), texts_of(source[1]), texts_of(source[2]), nb::cast<uint64_t>(source[3]), nb::cast<uint64_t>(source[4]),
+                   path_of(source[5])});
   SyncOptions options;
   options.sequence_len = sequence_len;
   options.keep_end = keep_end;
   options.use_default_excludes = default_excludes;
   options.use_ignore_files = gitignore;
-  options.refuse_escaping_links = strict;
   options.rehash = rehash;
   options.use_cache = use_cache;
+  options.max_bytes = max_bytes;
   options.threads = threads;
+  options.on_notice = [notice](const std::string& text) {
+    const nb::gil_scoped_acquire acquired;
+    try {
+      notice(text_to_python(text));
+    } catch (const nb::python_error& error) {  // A logger that fails does not end the sync.
+      (void)error;
+    }
+  };
   const StoreObject& store = nb::cast<StoreObject&>(store_handle);
   const auto* disk = nb::isinstance<DiskStoreObject>(store_handle) ? &nb::cast<DiskStoreObject&>(store_handle) : nullptr;
   const bool remembers = disk != nullptr && !disk->is_read_only();
@@ -189,13 +146,14 @@ nb::dict read_dlm(nb::handle path, nb::handle home) {
   nb::list sources;
   for (const SectionSource& source : document.sources)
     sources.append(nb::make_tuple(path_to_python(source.path), texts_to_python(source.include), texts_to_python(source.exclude),
-                                  source.max_files, source.max_bytes_per_file));
+                                  source.max_files, source.max_bytes_per_file, path_to_python(source.confine_to)));
   nb::dict result;
   result["id"] = text_to_python(document.id);
   result["sources"] = sources;
-  result["is_strict"] = document.is_strict;
   result["sequence_len"] = document.sequence_len;
   result["cache_enabled"] = document.cache_enabled;
+  result["cache_max_bytes"] = document.cache_max_bytes;
+  result["prune_older_than_days"] = document.prune_older_than_days;
   result["warnings"] = texts_to_python(document.warnings);
   return result;
 }
@@ -247,12 +205,12 @@ void init_sections(nb::module_& m) {
       .def("explain", [](const RunObject& self, nb::handle path) { return value_or_raise(self.run.explain(path_of(path))); }, "path"_a,
            nb::sig("def explain(self, path: str | os.PathLike[str]) -> str"));
 
-  m.def("sync_sections", &sync_sections, "store"_a, "tokenizer"_a, "identity"_a, "vocab_size"_a, "tokenizer_name"_a, "chat_template"_a.none(),
-        "eos_token"_a.none(), "sources"_a, "sequence_len"_a, "keep_end"_a, "default_excludes"_a, "gitignore"_a, "strict"_a, "rehash"_a,
-        "use_cache"_a, "threads"_a, "progress"_a.none(),
-        nb::sig("def sync_sections(store: StoreBase, tokenizer: Any, identity: str, vocab_size: int, tokenizer_name: str, "
-                "chat_template: str | None, eos_token: str | None, sources: Sequence[tuple[Any, Any, Any, int, int]], sequence_len: int, "
-                "keep_end: bool, default_excludes: bool, gitignore: bool, strict: bool, rehash: bool, use_cache: bool, threads: int, "
+  m.def("sync_sections", &sync_sections, "store"_a, "tokenizer"_a, "tokenizer_name"_a, "chat_template"_a.none(), "eos_token"_a.none(),
+        "sources"_a, "sequence_len"_a, "keep_end"_a, "default_excludes"_a, "gitignore"_a, "rehash"_a, "use_cache"_a, "max_bytes"_a,
+        "threads"_a, "notice"_a, "progress"_a.none(),
+        nb::sig("def sync_sections(store: StoreBase, tokenizer: Any, tokenizer_name: str, chat_template: str | None, eos_token: str | None, "
+                "sources: Sequence[tuple[Any, Any, Any, int, int, Any]], sequence_len: int, keep_end: bool, default_excludes: bool, "
+                "gitignore: bool, rehash: bool, use_cache: bool, max_bytes: int, threads: int, notice: Callable[[str], object], "
                 "progress: Callable[[Progress], object] | None) -> SectionRun"));
   m.def("read_dlm", &read_dlm, "path"_a, "home"_a,
         nb::sig("def read_dlm(path: str | os.PathLike[str], home: str | os.PathLike[str]) -> dict[str, Any]"),

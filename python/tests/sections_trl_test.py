@@ -18,10 +18,14 @@ from trl import SFTConfig, SFTTrainer
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="module")
-def tokenizer() -> transformers.PreTrainedTokenizerFast:
-    backend = tokenizers.Tokenizer.from_str(tokenizer_vocabularies.json_of("gpt2"))
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<|endoftext|>", pad_token="<|endoftext|>")
+# Llama-3 begins every text with a token of its own, and takes three bytes an id.
+ENDS = {"gpt2": "<|endoftext|>", "llama3": "<|end_of_text|>"}
+
+
+@pytest.fixture(scope="module", params=ENDS)
+def tokenizer(request: pytest.FixtureRequest) -> transformers.PreTrainedTokenizerFast:
+    backend = tokenizers.Tokenizer.from_str(tokenizer_vocabularies.json_of(request.param))
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=backend, eos_token=ENDS[request.param], pad_token=ENDS[request.param])
 
 
 def prepared_by_trl(texts: list[str], tokenizer: Any, max_length: int, folder: Path) -> list[list[int]]:
@@ -46,7 +50,8 @@ def test_rows_are_those_of_trl(tokenizer: Any, tmp_path: Path) -> None:
     texts = texts[:220]
     assert len(texts) >= 200
     texts += [b"", b"\xef\xbb\xbf", b"\r", b"a\rb\r", b"a\r\nb", b"no newline at the end", b"x" * 100_000, "😀 emoji 👩‍👩‍👧".encode(), "e\u0301 combining \u0323".encode()]
-    texts += [b"text <|endoftext|>", b"<|endoftext|> inside <|endoftext|> it", b"<|endoftext|>", b"<|endoftext|>\n"]
+    end = tokenizer.eos_token.encode()
+    texts += [b"text " + end, end + b" inside " + end + b" it", end, end + b"\n", b"<|endoftext|> or <|eot_id|> of another"]
     texts += [text.encode() for text in nasty_texts(60) if "\0" not in text and not any("\ud800" <= c <= "\udfff" for c in text)]
     for number, content in enumerate(texts):
         (tree / f"{number // 50}").mkdir(parents=True, exist_ok=True)

@@ -36,7 +36,6 @@ Result<SectionDocument> sources_of(CommandContext& context) {
     LMEMO_ASSIGN(SectionDocument document, read_document(file, home_of(context)));
     for (const std::string& warning : document.warnings) context.console.warn(warning);
     if (document.sources.empty()) context.console.warn(name + ": names no training.sources; its own sections are not cached");
-    all.is_strict = all.is_strict || document.is_strict;
     if (all.id.empty()) all.id = document.id;
     if (!all.sequence_len) all.sequence_len = document.sequence_len;
     if (!all.cache_enabled) all.cache_enabled = document.cache_enabled;
@@ -127,22 +126,22 @@ int run_sync(CommandContext& context) {
   const EosChoice eos = arguments.has("no-eos") ? EosChoice::never
                         : arguments.has("eos") || arguments.has("eos-token") ? EosChoice::always : EosChoice::if_known;
   auto recipe = section_recipe(tokenizer_path(context, arguments.text("tokenizer").value()), arguments.text("pattern").value_or(""), eos,
-                               arguments.text("eos-token"));
+                               arguments.text("eos-token"), [&](const path& file) { return load_tokenizer_file(context, file); });
   if (!recipe.ok()) return fail(context, recipe.error());
   SyncOptions options;
   options.sequence_len = arguments.count("sequence-len").value_or(document->sequence_len.value_or(kDefaultSequenceLen));
   options.use_default_excludes = !arguments.has("no-default-excludes");
   options.use_ignore_files = arguments.has("gitignore");
-  options.refuse_escaping_links = document->is_strict;
   options.rehash = arguments.has("rehash");
   options.use_cache = !arguments.has("no-cache") && document->cache_enabled.value_or(true);
   options.threads = static_cast<unsigned>(std::min<uint64_t>(arguments.count("threads").value_or(0), 256));
 
+  options.on_notice = [&console](const std::string& notice) { console.warn(notice); };
+
   std::shared_ptr<Store> store;
   if (options.use_cache) {
     StoreOptions store_options = context.settings.store_options();
-    if (document->cache_max_bytes && !store_options.max_bytes_by_kind.contains(kSectionsKind))
-      store_options.max_bytes_by_kind[kSectionsKind] = *document->cache_max_bytes;
+    if (!store_options.max_bytes_by_kind.contains(kSectionsKind)) options.max_bytes = document->cache_max_bytes.value_or(0);
     store_options.on_notice = [&console](const Notice& notice) { console.warn(std::string(name_of(notice.code)) + ": " + notice.message); };
     auto opened = open_store(context.settings.store(), std::move(store_options));
     if (!opened.ok()) return fail(context, opened.error());
@@ -154,7 +153,6 @@ int run_sync(CommandContext& context) {
   const auto run = cache.sync(document->sources, options, console.watch());
   console.end_progress();
   if (!run.ok()) return fail(context, run.error());
-  for (const std::string& notice : run->notices()) console.warn(notice);
   if (run->stats().total_sections == 0 && arguments.has("include"))
     console.note("no file matched; *.py matches in the top directory only, **/*.py everywhere");
   if (console.is_json) sync_json(context, *run, options.use_cache);

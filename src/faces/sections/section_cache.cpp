@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "faces/sections/section_sync.h"
+#include "faces/tokenizer_canary.h"
 #include "stats/run_metrics.h"
 
 namespace lmemo {
@@ -71,11 +72,13 @@ Result<SectionRun> SectionCache::sync(std::span<const SectionSource> sources, co
   run->stats.started_ns = system_clock().now_ns();
   run->stats.run_id = new_run_id(run->stats.started_ns);
   const std::filesystem::path directory = options.use_cache ? directory_ : std::filesystem::path();
+  if (!directory.empty()) LMEMO_TRY(check_canary(directory, *recipe_.tokenizer, recipe_.tokenizer_identity));
+  if (options.use_cache && options.max_bytes > 0) store_->limit_kind(kSectionsKind, options.max_bytes);
   Status status;
   for (const SectionSource& source : sources) run->sources.push_back({source, {}, {}});
   for (SourceState& source : run->sources)
     if (status = SourceSync(*run, source, directory, watch).run(); !status.ok()) break;
-  if (!status.ok()) return status.error();
+  if (!status.ok() && status.error().code != ErrorCode::interrupted) return status.error();
   count(*run);
   const TokenSums sums = token_sums(*run);
   SyncStats& stats = run->stats;
@@ -106,8 +109,12 @@ Result<SectionRun> SectionCache::sync(std::span<const SectionSource> sources, co
     record.tokenized_tokens = sums.misses;
     for (size_t i = 0; i < kMissReasons; ++i)
       if (stats.misses_by_reason[i] > 0) record.miss_reasons[std::string(name_of(static_cast<MissReason>(i)))] = stats.misses_by_reason[i];
-    if (const Status recorded = record_run(metrics, record); !recorded.ok()) run->notices.push_back(recorded.error().message);
+    if (const Status recorded = record_run(metrics, record); !recorded.ok()) {
+      run->notices.push_back(recorded.error().message);
+      if (options.on_notice) options.on_notice(recorded.error().message);
+    }
   }
+  if (!status.ok()) return status.error();
   return SectionRun(run);
 }
 

@@ -29,7 +29,6 @@ Result<SectionDocument> read_document(const std::filesystem::path& path, const s
   if (!parsed.ok()) return Error{parsed.error().code, path.string() + ": " + parsed.error().message};
   SectionDocument document;
   document.id = parsed->id;
-  document.is_strict = parsed->is_strict;
   document.sequence_len = parsed->sequence_len;
   document.cache_enabled = parsed->cache_enabled;
   document.cache_max_bytes = parsed->cache_max_bytes;
@@ -42,12 +41,13 @@ Result<SectionDocument> read_document(const std::filesystem::path& path, const s
     source = std::filesystem::weakly_canonical(folder / source, error);
     if (error) return errno_error(error.value(), "read", folder / entry.path);
     if (!is_below(source, folder)) {
-      if (document.is_strict)
+      if (parsed->is_strict)
         return Error{ErrorCode::invalid_argument, path.string() + ": source " + entry.path + " leads to " + source.string() +
                                                       ", outside " + folder.string() + "; sources_policy is strict"};
       document.warnings.push_back(path.string() + ": source " + entry.path + " is outside the document's directory");
     }
-    document.sources.push_back({source, entry.include, entry.exclude, entry.max_files.value_or(0), entry.max_bytes_per_file.value_or(0)});
+    document.sources.push_back({source, entry.include, entry.exclude, entry.max_files.value_or(0), entry.max_bytes_per_file.value_or(0),
+                                parsed->is_strict ? folder : std::filesystem::path()});
   }
   return document;
 }

@@ -12,7 +12,6 @@ namespace lmemo {
 struct SectionDocument {
   std::string id;     // dlm_id; empty for what is no document.
   std::vector<SectionSource> sources;
-  bool is_strict = false;
   std::optional<uint64_t> sequence_len;
   std::optional<bool> cache_enabled;
   std::optional<uint64_t> cache_max_bytes;

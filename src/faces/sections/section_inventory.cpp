@@ -1,9 +1,12 @@
 #include "faces/sections/section_inventory.h"
 
 #include <algorithm>
+#include <chrono>
 
+#include "base/clock.h"
 #include "base/sha256.h"
 #include "faces/sections/tree_memory.h"
+#include "faces/tokenizer_canary.h"
 
 namespace lmemo {
 namespace {
@@ -17,19 +20,53 @@ void add_keys(const StatMemory& memory, DigestSet& keys) {
     if (const StatEntry entry = memory.entry(i); entry.verdict == FileVerdict::text) keys.insert(entry.note);
 }
 
+// What a run has put and not yet remembered, or was killed before it could, is no orphan: it is younger than all memories.
+struct Reachable {
+  DigestSet keys;
+  int64_t newest_ns = 0;
+
+  explicit Reachable(const std::vector<FoundMemory>& current) {
+    for (const FoundMemory& found : current) {
+      add_keys(*found.memory, keys);
+      const auto since_1970 = std::chrono::file_clock::to_sys(found.used).time_since_epoch();
+      newest_ns = std::max<int64_t>(newest_ns, std::chrono::duration_cast<std::chrono::nanoseconds>(since_1970).count());
+    }
+  }
+  bool is_orphan(const EntryInfo& entry) const { return entry.written_ns <= newest_ns && !keys.contains(entry.digest); }
+};
+
 }  // namespace
+
+Result<uint64_t> erase_orphans(Store& store, const std::filesystem::path& directory, const TreePlace* place,
+                               const std::string& tokenizer_name) {
+  constexpr int64_t kRecentNs = 3'600'000'000'000;
+  const Reachable reachable(current_memories(tree_memories(directory), place, tokenizer_name));
+  const int64_t before_ns = is_anybody_syncing(directory) ? system_clock().now_ns() - kRecentNs : INT64_MAX;
+  std::vector<Digest> orphans;
+  uint64_t bytes = 0;
+  LMEMO_TRY(store.scan({kSectionsKind, {}}, [&](const EntryInfo& entry) {
+    if (reachable.is_orphan(entry) && entry.written_ns < before_ns) {
+      orphans.push_back(entry.digest);
+      bytes += entry.stored_bytes;
+    }
+    return true;
+  }));
+  for (const Digest& digest : orphans) LMEMO_TRY(store.erase(digest));
+  return bytes;
+}
 
 Result<SectionInventory> take_inventory(Store& store, const std::filesystem::path& directory,
                                         const std::vector<std::filesystem::path>& roots) {
   SectionInventory inventory;
-  DigestSet reachable, wanted;
-  for (const FoundMemory& found : tree_memories(directory)) {
-    add_keys(*found.memory, reachable);
+  DigestSet wanted;
+  const std::vector<FoundMemory> memories = tree_memories(directory);
+  const Reachable reachable(current_memories(memories));
+  for (const FoundMemory& found : memories) {
     if (is_one_of(found.label.root, roots)) add_keys(*found.memory, wanted);
     inventory.tokenizer_names[found.label.tokenizer] = found.label.tokenizer_name;
   }
   LMEMO_TRY(store.scan({kSectionsKind, {}}, [&](const EntryInfo& entry) {
-    if (!reachable.contains(entry.digest)) {
+    if (reachable.is_orphan(entry)) {
       ++inventory.orphans.entries;
       inventory.orphans.bytes += entry.stored_bytes;
     }
@@ -64,10 +101,11 @@ void forget_roots(const std::filesystem::path& directory, const std::vector<std:
     std::error_code ignored;
     if (roots.empty() || is_one_of(found.label.root, roots)) std::filesystem::remove(found.file, ignored);
   }
+  if (roots.empty()) forget_canaries(directory);
 }
 
 Result<SectionRecipe> section_recipe(const std::filesystem::path& path, const std::string& pattern, EosChoice eos,
-                                     const std::optional<std::string>& eos_token) {
+                                     const std::optional<std::string>& eos_token, const LoadTokenizerFile& load) {
   SectionRecipe recipe;
   recipe.tokenizer_name = path.string();
   std::error_code error;
@@ -76,7 +114,7 @@ Result<SectionRecipe> section_recipe(const std::filesystem::path& path, const st
   if (!pattern.empty()) {
     LMEMO_ASSIGN(recipe.tokenizer, Tokenizer::load_tiktoken(path, {pattern}));
   } else {
-    LMEMO_ASSIGN(recipe.tokenizer, Tokenizer::load(is_directory ? path / "tokenizer.json" : path));
+    LMEMO_ASSIGN(recipe.tokenizer, load(is_directory ? path / "tokenizer.json" : path));
     LMEMO_ASSIGN(settings, ModelSettings::read(is_directory ? path : path.parent_path()));
   }
   recipe.tokenizer_identity = recipe.tokenizer->identity();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <unordered_set>
@@ -11,6 +12,8 @@
 
 namespace lmemo {
 
+struct TreePlace;
+
 struct SectionTotal {
   uint64_t entries = 0;
   uint64_t bytes = 0;
@@ -18,7 +21,7 @@ struct SectionTotal {
 
 struct SectionInventory {
   SectionTotal all;
-  SectionTotal orphans;                               // No tree leads to them any more. Of the whole store.
+  SectionTotal orphans;                               // No tree leads to them any more, after an edit or another tokenizer. Of the whole store.
   std::map<std::string, SectionTotal> by_tokenizer;   // By the hex of its identity.
   std::map<std::string, std::string> tokenizer_names;
 };
@@ -29,12 +32,17 @@ Result<SectionInventory> take_inventory(Store& store, const std::filesystem::pat
 using DigestSet = std::unordered_set<Digest>;
 // The keys that lead to these roots and to no other tree.
 DigestSet keys_of_roots(const std::filesystem::path& directory, const std::vector<std::filesystem::path>& roots);
+// Erases orphans; how many bytes of them. `place` is the tree of a sync that is under way. What others are making while this looks is left
+// alone.
+Result<uint64_t> erase_orphans(Store& store, const std::filesystem::path& directory, const TreePlace* place,
+                               const std::string& tokenizer_name);
 // What is remembered of these roots, or of all if there are none. The sections themselves stay.
 void forget_roots(const std::filesystem::path& directory, const std::vector<std::filesystem::path>& roots);
 
 // What tokenizer.json or model directory at `path`, already loaded or not, means for sections.
 enum class EosChoice { if_known, always, never };
+using LoadTokenizerFile = std::function<Result<std::shared_ptr<const Tokenizer>>(const std::filesystem::path& file)>;
 Result<SectionRecipe> section_recipe(const std::filesystem::path& path, const std::string& pattern, EosChoice eos,
-                                     const std::optional<std::string>& eos_token);
+                                     const std::optional<std::string>& eos_token, const LoadTokenizerFile& load);
 
 }  // namespace lmemo

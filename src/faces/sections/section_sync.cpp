@@ -13,12 +13,12 @@
 #include "base/sha256.h"
 #include "base/units.h"
 #include "codec/checksum.h"
+#include "faces/sections/section_inventory.h"
 #include "faces/sections/section_value.h"
 
 namespace lmemo {
 namespace {
 
-constexpr uint64_t kClaimBytes = 4096;           // All paths hash into so many.
 constexpr size_t kFilesPerGroup = 24;
 constexpr uint64_t kBatchBytes = 1 << 20;
 constexpr int64_t kPublishNs = 500'000'000;
@@ -28,6 +28,7 @@ constexpr size_t kClaimsAtOnce = 16;
 constexpr uint64_t kBeingMade = ~uint64_t{0};
 constexpr size_t kMaxNotices = 20;
 constexpr uint64_t kEntryOverheadBytes = 360;    // Record, key, index and fields; see docs/format.md.
+constexpr uint64_t kSpareShare = 8;              // Of a limit: what batches need beside what is stored.
 
 int64_t monotonic_ns() {
   timespec now;
@@ -35,7 +36,7 @@ int64_t monotonic_ns() {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-uint64_t bucket_of(std::string_view path) { return checksum(bytes_of(path)) % kClaimBytes; }
+uint64_t bucket_of(std::string_view path) { return checksum(bytes_of(path)) % kClaimCount; }
 
 }  // namespace
 
@@ -56,7 +57,9 @@ SourceSync::SourceSync(SectionRun::State& run, SourceState& source, std::filesys
       width_(width_of(run.recipe)) {}
 
 void SourceSync::notice(std::string text) {
-  if (run_.notices.size() < kMaxNotices) run_.notices.push_back(std::move(text));
+  if (run_.notices.size() >= kMaxNotices) return;
+  if (run_.options.on_notice) run_.options.on_notice(text);
+  run_.notices.push_back(std::move(text));
 }
 
 Status SourceSync::run() {
@@ -67,14 +70,16 @@ Status SourceSync::run() {
   walk.max_bytes_per_file = source_.source.max_bytes_per_file;
   walk.use_default_excludes = run_.options.use_default_excludes;
   walk.use_ignore_files = run_.options.use_ignore_files;
+  walk.boundary = source_.source.confine_to;
   walk.threads = threads_;
   LMEMO_ASSIGN(source_.listing, walk_sources(source_.source.path, walk, watch_));
   const SourceListing& listing = source_.listing;
   std::error_code gone;
   named_ = std::filesystem::canonical(source_.source.path, gone);  // A file keeps its own memory, not its directory's.
   for (const std::string& link : listing.escaping_links()) {
-    if (run_.options.refuse_escaping_links)
-      return Error{ErrorCode::invalid_argument, (listing.root() / link).string() + ": a symbolic link that leaves the source; sources_policy is strict"};
+    if (!walk.boundary.empty())
+      return Error{ErrorCode::invalid_argument, (listing.root() / link).string() + ": a symbolic link that leaves " + walk.boundary.string() +
+                                                    "; sources_policy is strict: exclude it, or make the policy permissive"};
     notice((listing.root() / link).string() + ": a symbolic link that leaves the source; left out");
   }
   for (const std::string& name : listing.unreadable()) notice((listing.root() / name).string() + ": cannot be read; left out");
@@ -82,12 +87,12 @@ Status SourceSync::run() {
   source_.files.resize(listing.size());
   look();
   if (!todo_.empty()) {
-    warn_if_too_large();
+    look_for_room();
     make_groups();
     if (!directory_.empty()) {
       std::error_code ignored;
       std::filesystem::create_directories(place_.folder, ignored);
-      if (auto claims = ClaimFile::open(place_.folder / "claims.lock"); claims.ok()) claims_.emplace(std::move(*claims));
+      if (auto claims = ClaimFile::open(place_.folder / kClaimsName); claims.ok()) claims_.emplace(std::move(*claims));
     }
     last_publish_ns_ = monotonic_ns();
     {
@@ -178,16 +183,8 @@ MissReason SourceSync::reason_of(size_t file) const {
   return MissReason::fresh;
 }
 
-// Only an estimate decides, so it is made from the corpus itself: a few files, spread over it.
-void SourceSync::warn_if_too_large() {
-  if (!run_.options.use_cache) return;
-  const StoreStats stats = store_.stats();
-  uint64_t limit = stats.max_bytes;
-  if (const auto kind = stats.kinds.find(kSectionsKind); kind != stats.kinds.end() && kind->second.max_bytes > 0)
-    limit = limit == 0 ? kind->second.max_bytes : std::min(limit, kind->second.max_bytes);
-  const uint64_t files = source_.listing.size(), width = bytes_per_token(width_);
-  const uint64_t source_bytes = source_.listing.total_bytes();
-  if (limit == 0 || source_bytes * width + files * kEntryOverheadBytes <= limit) return;
+// From the corpus itself: a few files, spread over what is to be read. 0 if none of them is text.
+double SourceSync::sampled_tokens_per_byte() const {
   constexpr size_t kSamples = 16, kSampleBytes = 16 << 10;
   uint64_t sampled_bytes = 0, sampled_tokens = 0;
   for (size_t sample = 0; sample < kSamples; ++sample) {
@@ -203,11 +200,30 @@ void SourceSync::warn_if_too_large() {
     sampled_bytes += bytes.size();
     sampled_tokens += ids->size();
   }
-  if (sampled_bytes == 0) return;
-  const double tokens = static_cast<double>(source_bytes) * static_cast<double>(sampled_tokens) / static_cast<double>(sampled_bytes);
-  const uint64_t estimate = static_cast<uint64_t>(tokens) * width + files * kEntryOverheadBytes;
+  return sampled_bytes == 0 ? 0 : static_cast<double>(sampled_tokens) / static_cast<double>(sampled_bytes);
+}
+
+// Before the work: what no tree leads to any more goes first, and who will not fit hears so.
+void SourceSync::look_for_room() {
+  if (!run_.options.use_cache) return;
+  const StoreStats stats = store_.stats();
+  const auto kind = stats.kinds.find(kSectionsKind);
+  const KindStats sections = kind == stats.kinds.end() ? KindStats{} : kind->second;
+  uint64_t limit = stats.max_bytes, used = stats.disk_bytes;
+  if (sections.max_bytes > 0 && (limit == 0 || sections.max_bytes < limit)) limit = sections.max_bytes, used = sections.stored_bytes;
+  const uint64_t files = source_.listing.size(), width = bytes_per_token(width_), source_bytes = source_.listing.total_bytes();
+  const auto bytes_for = [&](double tokens, uint64_t count) { return static_cast<uint64_t>(tokens) * width + count * kEntryOverheadBytes; };
+  // A token has at least a byte, so mostly nothing has to be sampled.
+  if (limit == 0 || used + bytes_for(static_cast<double>(todo_bytes_), todo_.size()) <= limit) return;
+  const double rate = sampled_tokens_per_byte();
+  if (rate == 0) return;
+  const uint64_t needed = used + bytes_for(static_cast<double>(todo_bytes_) * rate, todo_.size());
+  if (needed + limit / kSpareShare > limit && !directory_.empty())
+    if (const auto erased = erase_orphans(store_, directory_, &place_, run_.recipe.tokenizer_name); !erased.ok())
+      notice("orphans stay: " + erased.error().message);
+  const uint64_t estimate = bytes_for(static_cast<double>(source_bytes) * rate, files);
   if (estimate <= limit) return;
-  run_.notices.insert(run_.notices.begin(), "this corpus takes about " + format_byte_count(estimate) + " of cache, the limit is " + format_byte_count(limit) +
+  notice("this corpus takes about " + format_byte_count(estimate) + " of cache, the limit is " + format_byte_count(limit) +
          ": later runs will hit about " + format_fixed(100.0 * static_cast<double>(limit) / static_cast<double>(estimate), 0) +
          " % of it; raise max_bytes, or narrow the corpus with include and exclude");
 }
@@ -219,8 +235,8 @@ void SourceSync::make_groups() {
   for (const uint32_t file : todo_) by_bucket.emplace_back(bucket_of(listing.path(file)), file);
   std::sort(by_bucket.begin(), by_bucket.end());
   // By the size of the whole listing, which two processes are likely to agree on.
-  const uint64_t count = std::clamp<uint64_t>(std::bit_ceil(listing.size() / kFilesPerGroup + 1), 1, kClaimBytes);
-  const uint64_t buckets = kClaimBytes / count;
+  const uint64_t count = std::clamp<uint64_t>(std::bit_ceil(listing.size() / kFilesPerGroup + 1), 1, kClaimCount);
+  const uint64_t buckets = kClaimCount / count;
   todo_.clear();
   for (const auto& [bucket, file] : by_bucket) {
     const uint64_t first = bucket / buckets * buckets;
@@ -414,9 +430,12 @@ void SourceSync::settle_copies() {
 }
 
 Status SourceSync::remember() {
-  if (!is_memory_changed_) return {};
-  const SourceListing& listing = source_.listing;
   std::error_code error;
+  if (!is_memory_changed_) {
+    std::filesystem::last_write_time(place_.file, std::filesystem::file_time_type::clock::now(), error);  // Used: current_memories().
+    return {};
+  }
+  const SourceListing& listing = source_.listing;
   std::filesystem::create_directories(place_.folder, error);
   StatMemoryWriter writer(place_.owner, label_of(named_, run_.recipe).text());
   writer.reserve(listing.size(), listing.size() * 40);

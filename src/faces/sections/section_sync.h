@@ -33,7 +33,8 @@ class SourceSync {
 
   void look();
   void make_groups();
-  void warn_if_too_large();
+  double sampled_tokens_per_byte() const;
+  void look_for_room();
   void work();
   std::optional<Group> next_group(std::vector<Group>& claimed);
   void process(const Group& group);

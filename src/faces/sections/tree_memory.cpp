@@ -1,7 +1,10 @@
 #include "faces/sections/tree_memory.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
+#include "base/claim_file.h"
 #include "base/hex.h"
 #include "base/sha256.h"
 
@@ -16,7 +19,8 @@ void append_part(std::string& text, std::string_view part) {
   text += part;
 }
 
-std::string short_name(const Digest& digest) { return digest.hex().substr(0, 24); }
+constexpr size_t kShortName = 24;
+std::string short_name(const Digest& digest) { return digest.hex().substr(0, kShortName); }
 
 Digest view_of(const SectionSource& source, const SyncOptions& options) {
   std::string text;
@@ -93,16 +97,47 @@ std::vector<FoundMemory> tree_memories(const std::filesystem::path& store_direct
       auto memory = StatMemory::load_any(file.path());
       if (!memory) continue;
       const auto label = TreeLabel::parse(memory->label());
-      if (label && (root.empty() || label->root == root.string())) found.push_back({file.path(), *label, std::move(memory)});
+      if (label && (root.empty() || label->root == root.string())) found.push_back({file.path(), *label, std::move(memory), file.last_write_time(ignored)});
     }
   }
   std::sort(found.begin(), found.end(), [](const FoundMemory& a, const FoundMemory& b) { return a.file < b.file; });
   return found;
 }
 
+std::vector<FoundMemory> current_memories(std::vector<FoundMemory> all, const TreePlace* being_made, const std::string& its_tokenizer_name) {
+  const auto view_of = [](const std::filesystem::path& file, const std::string& tokenizer_name) {
+    return std::tuple(file.parent_path(), file.filename().string().substr(0, kShortName), tokenizer_name);
+  };
+  std::map<decltype(view_of({}, {})), const FoundMemory*> newest;
+  for (const FoundMemory& memory : all) {
+    const FoundMemory*& best = newest[view_of(memory.file, memory.label.tokenizer_name)];
+    if (!best || best->used < memory.used) best = &memory;
+  }
+  const auto is_current = [&](const FoundMemory& memory) {
+    const auto view = view_of(memory.file, memory.label.tokenizer_name);
+    if (being_made && view == view_of(being_made->file, its_tokenizer_name)) return memory.file == being_made->file;
+    return newest[view] == &memory;
+  };
+  std::vector<FoundMemory> current;
+  for (const FoundMemory& memory : all)
+    if (is_current(memory)) current.push_back(memory);
+  return current;
+}
+
+bool is_anybody_syncing(const std::filesystem::path& store_directory) {
+  std::error_code error, ignored;
+  for (const auto& folder : std::filesystem::directory_iterator(store_directory / "sections", error)) {
+    const std::filesystem::path file = folder.path() / kClaimsName;
+    if (!std::filesystem::exists(file, ignored)) continue;
+    auto claims = ClaimFile::open(file);
+    if (claims.ok() && !claims->try_claim(0, kClaimCount)) return true;
+  }
+  return false;
+}
+
 std::optional<FoundMemory> other_recipe(const TreePlace& place, const TreeLabel& label) {
   namespace fs = std::filesystem;
-  const std::string view = place.file.filename().string().substr(0, 24);
+  const std::string view = place.file.filename().string().substr(0, kShortName);
   std::vector<std::pair<fs::file_time_type, fs::path>> files;
   std::error_code error;
   for (const fs::directory_entry& file : fs::directory_iterator(place.folder, error)) {
@@ -118,7 +153,7 @@ std::optional<FoundMemory> other_recipe(const TreePlace& place, const TreeLabel&
     const auto other = memory ? TreeLabel::parse(memory->label()) : std::nullopt;
     if (!other) continue;
     const bool is_same_tokenizer = !label.has_other_tokenizer(*other);
-    if (!best || is_same_tokenizer) best = FoundMemory{file, *other, std::move(memory)};
+    if (!best || is_same_tokenizer) best = FoundMemory{file, *other, std::move(memory), time};
     if (is_same_tokenizer) break;
   }
   return best;
