@@ -2,6 +2,7 @@
 // reads them. The vocabulary and the merges go straight into tables; all else is small, and a tree.
 #pragma once
 
+#include <future>
 #include <memory>
 #include <string_view>
 
@@ -33,7 +34,9 @@ class TokenizerDocument {
   ModelTables tables;   // Of "model".
 
   // The SHA-256 of `rules` and the whole document as JSON without blanks, keys sorted: the order of keys does not count.
-  Digest identity(std::string_view rules) const;
+  // That of a large one is made by another thread, while the model is built. Requires: until it is there, the document
+  // stays and nothing of it changes; but the vocabulary may be moved into the model.
+  std::future<Digest> identity(std::string_view rules) const;
 
  private:
   explicit TokenizerDocument(std::unique_ptr<JsonReader> reader);

@@ -93,21 +93,37 @@ uint64_t front_of(std::string_view token) {
   return front;
 }
 
-void add_vocabulary(CanonicalText& text, const Vocabulary& vocabulary) {
-  std::vector<SortedToken> tokens;
-  tokens.reserve(vocabulary.size());
-  vocabulary.for_each(
-      [&](std::string_view token, uint32_t id) { tokens.push_back({front_of(token), token, id}); });
-  std::sort(tokens.begin(), tokens.end());
+// A copy of a vocabulary: the document's own goes into a model, and with it if that turns out to be wrong.
+struct SortedTokens {
+  explicit SortedTokens(const std::optional<Vocabulary>& vocabulary) {
+    if (!vocabulary) return;
+    size_t bytes = 0;
+    vocabulary->for_each([&](std::string_view token, uint32_t) { bytes += token.size(); });
+    text.reserve(bytes);
+    all.reserve(vocabulary->size());
+    vocabulary->for_each([&](std::string_view token, uint32_t id) {
+      const char* const copy = text.data() + text.size();
+      text.append(token);
+      all.push_back({front_of(token), {copy, token.size()}, id});
+    });
+  }
+  SortedTokens(const SortedTokens&) = delete;
+
+  std::string text;
+  std::vector<SortedToken> all;  // Sorted when they are written.
+};
+
+void add_vocabulary(CanonicalText& text, SortedTokens& tokens) {
+  std::sort(tokens.all.begin(), tokens.all.end());
   std::string_view between = "{";
-  for (const SortedToken& token : tokens) {
+  for (const SortedToken& token : tokens.all) {
     text.add(between);
     text.add_text(token.token);
     text.add(":");
     text.add_whole(token.id);
     between = ",";
   }
-  text.add(tokens.empty() ? "{}" : "}");
+  text.add(tokens.all.empty() ? "{}" : "}");
 }
 
 void add_scored(CanonicalText& text, const std::vector<ScoredToken>& scored) {
@@ -140,7 +156,7 @@ void add_merges(CanonicalText& text, const std::vector<MergeText>& merges, bool 
   text.add(merges.empty() ? "[]" : "]");
 }
 
-void add_tree(CanonicalText& text, const Json& tree, const ModelTables* tables, bool is_model) {
+void add_tree(CanonicalText& text, const Json& tree, SortedTokens& tokens, const ModelTables* tables, bool is_model) {
   if (!tree.is_object() || !tables) return text.add(tree.dump());
   std::string_view between = "{";
   for (const auto& [key, value] : tree.get_ref<const Json::object_t&>()) {
@@ -149,14 +165,14 @@ void add_tree(CanonicalText& text, const Json& tree, const ModelTables* tables, 
     text.add(":");
     between = ",";
     if (is_model && key == "vocab" && tables->vocabulary) {
-      add_vocabulary(text, *tables->vocabulary);
+      add_vocabulary(text, tokens);
     } else if (is_model && key == "vocab" && tables->scored) {
       add_scored(text, *tables->scored);
     } else if (is_model && key == "merges" && tables->merges) {
       add_merges(text, *tables->merges, tables->merges_are_pairs);
     } else {
       const bool has_tables = !is_model && key == "model";
-      add_tree(text, value, has_tables ? tables : nullptr, has_tables);
+      add_tree(text, value, tokens, has_tables ? tables : nullptr, has_tables);
     }
   }
   text.add(tree.empty() ? "{}" : "}");
@@ -164,14 +180,21 @@ void add_tree(CanonicalText& text, const Json& tree, const ModelTables* tables, 
 
 }  // namespace
 
-Digest TokenizerDocument::identity(std::string_view rules) const {
-  Sha256 hash;
-  hash.update(bytes_of(rules));
-  {
-    CanonicalText text(hash);
-    add_tree(text, tree, &tables, false);
-  }
-  return hash.finish();
+std::future<Digest> TokenizerDocument::identity(std::string_view rules) const {
+  auto work = [this, rules, tokens = std::make_unique<SortedTokens>(tables.vocabulary)] {
+    Sha256 hash;
+    hash.update(bytes_of(rules));
+    {
+      CanonicalText text(hash);
+      add_tree(text, tree, *tokens, &tables, false);
+    }
+    return hash.finish();
+  };
+  // A machine that has no thread left does it when it is asked for, and so is a small one done.
+  constexpr size_t kManyTokens = 4096;
+  const bool is_large = (tables.vocabulary && tables.vocabulary->size() >= kManyTokens) ||
+                        (tables.scored && tables.scored->size() >= kManyTokens);
+  return std::async(is_large ? std::launch::async | std::launch::deferred : std::launch::deferred, std::move(work));
 }
 
 }  // namespace lmemo::tokenizer

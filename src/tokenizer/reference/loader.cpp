@@ -98,7 +98,7 @@ Result<Parts> parts_of(TokenizerDocument& document) {
   LMEMO_TRY(fields.get("model"));
 
   Parts parts;
-  parts.identity = document.identity(kRules);
+  std::future<Digest> identity = document.identity(kRules);
   LMEMO_ASSIGN(parts.normalizer, make_normalizer(part_of(file, "normalizer"), "normalizer"));
   LMEMO_ASSIGN(parts.pre_tokenizer, make_pre_tokenizer(part_of(file, "pre_tokenizer"), "pre_tokenizer"));
   LMEMO_ASSIGN(parts.post_processor, make_post_processor(part_of(file, "post_processor"), "post_processor"));
@@ -106,7 +106,7 @@ Result<Parts> parts_of(TokenizerDocument& document) {
   const size_t added_count = parts.post_processor ? parts.post_processor->added_count() : 0;
   LMEMO_ASSIGN(parts.truncation, truncation_in(part_of(file, "truncation"), added_count, "truncation"));
   LMEMO_ASSIGN(parts.padding, padding_in(part_of(file, "padding"), "padding"));
-  LMEMO_ASSIGN(parts.model, make_model(part_of(file, "model"), std::move(document.tables), "model"));
+  LMEMO_ASSIGN(parts.model, make_model(part_of(file, "model"), document.tables, "model"));
   std::vector<AddedToken> added_tokens;
   if (fields.find("added_tokens")) {
     LMEMO_ASSIGN(added_tokens, added_tokens_in(part_of(file, "added_tokens"), "added_tokens"));
@@ -114,6 +114,7 @@ Result<Parts> parts_of(TokenizerDocument& document) {
   LMEMO_ASSIGN(parts.added_tokens,
                AddedTokens::make(added_tokens, *parts.model, parts.normalizer.get(), "added_tokens"));
   parts.in_words = parts_in_words(document, *parts.model, added_tokens);
+  parts.identity = identity.get();
   return parts;
 }
 

@@ -32,7 +32,7 @@ struct ModelTables;
 
 // From the "model" of a tokenizer.json: its small parts, and the tables that stand apart. `where` is its place, for
 // errors.
-Result<std::unique_ptr<Model>> make_model(const nlohmann::json& json, ModelTables tables,
+Result<std::unique_ptr<Model>> make_model(const nlohmann::json& json, ModelTables& tables,
                                           const std::string& where);
 
 }  // namespace lmemo::tokenizer

@@ -81,7 +81,7 @@ Result<std::unique_ptr<Model>> make_unigram(const Fields& fields, ModelTables& t
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> make_model(const Json& json, ModelTables tables, const std::string& where) {
+Result<std::unique_ptr<Model>> make_model(const Json& json, ModelTables& tables, const std::string& where) {
   LMEMO_ASSIGN(const Fields fields, Fields::of(json, where));
   LMEMO_ASSIGN(std::optional<std::string> type, fields.optional_text("type"));
   if (!type && fields.find("merges")) type = "BPE";  // Files from before 2020 do not name the type.
