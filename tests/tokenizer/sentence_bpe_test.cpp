@@ -74,6 +74,22 @@ TEST_CASE("SentencePiece-style BPE gives the reference's ids") {
   }
 }
 
+TEST_CASE("a long text is cut for threads where no token reaches, and gets one blank at its front") {
+  std::mt19937 random(23);
+  for (size_t round = 0; round < 4; ++round) {
+    Json file = {{"model", sentence_model(random, 100)}, {"normalizer", blanks_to_marks()}};
+    if (round % 2 == 1)
+      file["normalizer"] = {{"type", "Sequence"},
+                            {"normalizers", {{{"type", "Prepend"}, {"prepend", kBlankMark}}, blanks_to_marks()}}};
+    const auto added = [](const char* content) -> Json {
+      return {{"id", 0},         {"content", content}, {"single_word", false}, {"lstrip", false},
+              {"rstrip", false}, {"normalized", false}, {"special", true}};
+    };
+    if (round >= 2) file["added_tokens"] = {added("<|"), added("\n"), added("\n\n"), added("y")};
+    test::check_long_text(Engines(file), random);
+  }
+}
+
 TEST_CASE("what the quick way cannot do is left to the reference") {
   std::mt19937 random(22);
   Json file = {{"model", sentence_model(random, 50)}, {"normalizer", blanks_to_marks()}};

@@ -24,13 +24,16 @@ bool is_visible(uint32_t character) { return !has_flag(character, kRegexSpace) &
 
 // The first place from `at` on, behind a newline that stands alone between visible characters: every split pattern
 // begins a piece there, and ends the one before as at the end of a text. The end if there is none.
-size_t line_border(const SourceText& text, size_t at) {
+size_t line_border(const SourceText& text, size_t at, const FastPlan& plan) {
+  const auto may_follow = [&](uint32_t c) {
+    return is_visible(c) && (plan.cuts_only_before ? c < 0x80 && plan.cuts_only_before->test(c) : c != '/');
+  };
   const bool is_utf8 = text.form == SourceText::Form::utf8;
   const std::string_view bytes(static_cast<const char*>(text.data), is_utf8 ? text.unit_count : 0);
   for (at = std::max<size_t>(at, 1); (at = find_unit(text, '\n', at)) + 1 < text.unit_count; ++at) {
     const uint32_t before = is_utf8 ? char_at(bytes, at - char_bytes_before(bytes, at)) : unit_at(text, at - 1);
     const uint32_t after = is_utf8 ? char_at(bytes, at + 1) : unit_at(text, at + 1);
-    if (is_visible(before) && is_visible(after) && after != '/') return at + 1;
+    if (is_visible(before) && may_follow(after)) return at + 1;
   }
   return text.unit_count;
 }
@@ -110,7 +113,8 @@ class FastTokenizer::Batch {
       first = last;
       bytes = 0;
     };
-    for (size_t i = 0; is_parallel && i < texts_.size(); ++i) {
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      // For one thread too: what is rewritten on the way then stays in the nearer caches.
       if (likely_bytes(texts_[i]) >= kLongText && tokenizer_.may_cut_ && call_.is_simple()) {
         close(i);
         add_parts(i);
@@ -118,14 +122,14 @@ class FastTokenizer::Batch {
         continue;
       }
       bytes += likely_bytes(texts_[i]) + 32;
-      if (bytes >= kTaskBytes) close(i + 1);
+      if (is_parallel && bytes >= kTaskBytes) close(i + 1);
     }
     close(texts_.size());
   }
 
   void add_parts(size_t text) {
     for (size_t begin = 0; begin < texts_[text].unit_count;) {
-      const size_t end = line_border(texts_[text], begin + kLongText);
+      const size_t end = line_border(texts_[text], begin + kLongText, tokenizer_.plan_);
       tasks_.push_back({text, text + 1, begin, end, true});
       begin = end;
     }
@@ -186,7 +190,7 @@ class FastTokenizer::Batch {
       return note(task, task.first_text, checked_text(whole, 0, whole.unit_count, worker).error());
     }
     if (task.part_begin == 0) worker.ids.append(call_.frame.before);
-    const Status status = tokenizer_.encode_raw(*part, worker.scratch, worker.ids);
+    const Status status = tokenizer_.encode_raw(*part, task.part_begin > 0, worker.scratch, worker.ids);
     if (!status.ok()) return note(task, task.first_text, status.error());
     if (task.part_end < whole.unit_count) return;
     worker.ids.append(call_.frame.after);

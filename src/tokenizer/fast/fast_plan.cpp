@@ -126,15 +126,15 @@ bool replaces_blanks(const Json& step) {
          part_of(step, "content") == kBlankMark;
 }
 
-// A SentencePiece-style normalizer, if it is one: blanks to "▁", and maybe one before the text.
-std::unique_ptr<TextRewriter> blank_text_of(const Json& normalizer) {
-  if (replaces_blanks(normalizer)) return make_blank_text(false);
-  if (!is_type(normalizer, "Sequence")) return nullptr;
+// Of a SentencePiece-style normalizer, blanks to "▁": whether it puts one before the text. Nothing if it is none.
+std::optional<bool> adds_blank_in(const Json& normalizer) {
+  if (replaces_blanks(normalizer)) return false;
+  if (!is_type(normalizer, "Sequence")) return std::nullopt;
   const Json& steps = part_of(normalizer, "normalizers");
   if (steps.size() != 2 || !is_type(steps[0], "Prepend") || part_of(steps[0], "prepend") != kBlankMark ||
       !replaces_blanks(steps[1]))
-    return nullptr;
-  return make_blank_text(true);
+    return std::nullopt;
+  return true;
 }
 
 // After that normalizer there are no blanks to split at.
@@ -146,12 +146,17 @@ bool leaves_marked_text_whole(const Json& pre_tokenizer) {
 
 std::optional<FastPlan> sentence_plan(const Json& file, const Parts& parts, const Bpe& bpe) {
   FastPlan plan;
-  plan.normalizer = blank_text_of(part_of(file, "normalizer"));
-  if (!plan.normalizer || !leaves_marked_text_whole(part_of(file, "pre_tokenizer")) ||
+  const std::optional<bool> adds_blank = adds_blank_in(part_of(file, "normalizer"));
+  if (!adds_blank || !leaves_marked_text_whole(part_of(file, "pre_tokenizer")) ||
       parts.added_tokens.any_normalized())
     return std::nullopt;
   std::unique_ptr<SentenceBpe> model = SentenceBpe::make(bpe, plan.known);
   if (!model) return std::nullopt;
+  plan.normalizer = make_blank_text(*adds_blank);
+  if (*adds_blank) plan.behind_cut = make_blank_text(false);
+  // Behind a newline that is an added token, a blank is put again.
+  plan.may_cut_at_lines = !*adds_blank || !parts.added_tokens.have_newlines();
+  plan.cuts_only_before = model->line_starts();
   plan.splitter = model->splitter();
   plan.model = std::move(model);
   return plan;

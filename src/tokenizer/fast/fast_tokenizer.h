@@ -4,7 +4,9 @@
 // texts) is done by the reference's own parts.
 #pragma once
 
+#include <bitset>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,6 +27,8 @@ struct FastPlan {
   std::unique_ptr<TextRewriter> marker;      // Of a stretch, before it is split. Null: none.
   bool adds_space = false;         // Before a stretch that does not begin with one.
   bool may_cut_at_lines = false;   // A long text may be cut behind a newline between two visible characters.
+  std::optional<std::bitset<128>> cuts_only_before;  // These ASCII characters, then. None: any.
+  std::unique_ptr<TextRewriter> behind_cut;          // The normalizer of what goes on there. Null: the same.
   std::unique_ptr<PieceSplitter> splitter;
   std::unique_ptr<PieceModel> model;
   std::vector<KnownPiece> known = {};  // Before the first text.
@@ -77,8 +81,9 @@ class FastTokenizer final : public ReferenceTokenizer {
 
   // Requires: UTF-8.
   Status encode_text(std::string_view text, const Call& call, Scratch& scratch, IdBuffer& ids) const;
-  Status encode_raw(std::string_view text, Scratch& scratch, IdBuffer& ids) const;
-  Status encode_segment(std::string_view text, Scratch& scratch, IdBuffer& ids) const;
+  // `is_behind_cut`: a part of a text, but not the first.
+  Status encode_raw(std::string_view text, bool is_behind_cut, Scratch& scratch, IdBuffer& ids) const;
+  Status encode_segment(std::string_view text, const TextRewriter* normalizer, Scratch& scratch, IdBuffer& ids) const;
   Status encode_stretch(std::string_view stretch, Scratch& scratch, IdBuffer& ids) const;
 
   FastPlan plan_;  // Constant after construction.

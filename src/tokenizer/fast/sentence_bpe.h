@@ -33,6 +33,8 @@ class SentenceBpe final : public PieceModel {
   Status encode(std::string_view piece, IdBuffer& out) const override;
 
   std::unique_ptr<PieceSplitter> splitter() const;
+  // ASCII characters that no token has behind a newline.
+  std::bitset<128> line_starts() const { return ~borders_->has_pair['\n']; }
 
  private:
   struct Borders {

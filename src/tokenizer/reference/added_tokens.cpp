@@ -141,9 +141,15 @@ std::optional<std::string_view> AddedTokens::token_of(uint32_t id) const {
 bool AddedTokens::stay_within_lines() const {
   return std::all_of(tokens_.begin(), tokens_.end(), [](const auto& entry) {
     const std::string& content = entry.second.content;
+    const size_t newline = std::min(content.find('\n'), content.size());
     return !entry.second.strips_left && !entry.second.strips_right &&
-           content.find_first_of(" \n\r\t") == std::string::npos;
+           content.find_first_not_of('\n', newline) == std::string::npos;
   });
+}
+
+bool AddedTokens::have_newlines() const {
+  return std::any_of(tokens_.begin(), tokens_.end(),
+                     [](const auto& entry) { return entry.second.content.find('\n') != std::string::npos; });
 }
 
 Result<std::vector<Segment>> AddedTokens::split(std::string_view text, const Matcher& matcher) const {

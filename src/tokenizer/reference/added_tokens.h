@@ -59,8 +59,9 @@ class AddedTokens {
   bool has_raw(std::string_view text) const { return Matcher::Walk(raw_, text).next().has_value(); }
   bool has_normalized(std::string_view text) const { return Matcher::Walk(normalized_, text).next().has_value(); }
   bool any_normalized() const { return !normalized_.is_empty(); }  // Any that are looked for in normalized text.
-  // No token contains white space or takes it along.
+  // No token goes on behind a newline that another character follows, or takes white space along.
   bool stay_within_lines() const;
+  bool have_newlines() const;  // Any of them.
 
   std::optional<uint32_t> id_of(std::string_view token) const;
   std::optional<std::string_view> token_of(uint32_t id) const;
