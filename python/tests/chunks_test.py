@@ -235,11 +235,6 @@ def test_settings_may_stand_in_a_file(corpus: Path, tokenizer: Path, tmp_path: P
     assert shown["sequence_length"] == 256
 
 
-def test_a_memory_limit_that_is_too_small_says_what_would_do(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
-    ran = subprocess.run([*LMEMO, "chunks", "build", str(corpus), "-t", str(tokenizer), "-o", str(tmp_path / "set"), "--memory-limit", "1MB"], capture_output=True, text=True)
-    assert ran.returncode == 2 and "would do" in ran.stderr
-
-
 # Other people's formats.
 
 

@@ -87,13 +87,15 @@ class Build {
         options_.workers != 0 ? options_.workers : std::max(1u, std::thread::hardware_concurrency());
     workers = static_cast<unsigned>(std::clamp<size_t>(numbers.size(), 1, workers));
     const uint64_t each = memory_of_worker(plan_, numbers);
+    constexpr uint64_t kMebibyte = uint64_t{1} << 20;
     if (options_.memory_limit < kBaseMemory + each)
       return Error{ErrorCode::invalid_argument,
                    "--memory-limit " + format_byte_count(options_.memory_limit) +
                        " is too small: the largest chunk needs about " + format_byte_count(each) +
                        " beside " + format_byte_count(kBaseMemory) + " for the program; " +
-                       format_byte_count(kBaseMemory + each) +
-                       " would do for one worker, or a new set with fewer --chunk-sequences"};
+                       // Rounded up: what is told must do.
+                       std::to_string((kBaseMemory + each + kMebibyte - 1) / kMebibyte) +
+                       " MiB would do for one worker, or a new set with fewer --chunk-sequences"};
     return static_cast<unsigned>(std::min<uint64_t>(workers, (options_.memory_limit - kBaseMemory) / each));
   }
 

@@ -192,8 +192,7 @@ Status export_mds(const ChunkSet& set, const Path& directory, const Watch& watch
   const auto write_shard = [&]() -> Status {
     char name[24];
     std::snprintf(name, sizeof name, "shard.%05u.mds", static_cast<unsigned>(shards++));
-    const auto start =
-        static_cast<uint32_t>(sizeof(uint32_t) * (ends.size() + 2) + shard_json.text().size());
+    const auto start = static_cast<uint32_t>(sizeof(uint32_t) * (ends.size() + 2) + shard_json.text().size());
     for (uint32_t& end : ends) end += start;
     OutFile file(directory / name);
     file.write_all<uint32_t>({{static_cast<uint32_t>(ends.size()), start}});
