@@ -10,6 +10,7 @@ import gzip
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -18,6 +19,8 @@ from pathlib import Path
 import pytest
 import tokenizer_vocabularies
 from chunk_commands import CORPUS, LMEMO, build, built, chunk, copy_of, corpus, digests, flip, run, tokenizer, write_lines  # noqa: F401
+
+import lmemo
 
 
 # Byte identity, whatever the path.
@@ -168,8 +171,12 @@ def test_a_lost_source_leaves_the_rest_usable(corpus: Path, tokenizer: Path, tmp
     flip(chunk(directory, 0))
     ran = subprocess.run([*LMEMO, "chunks", "repair", str(directory)], capture_output=True, text=True)
     assert ran.returncode == 3
-    assert "two.jsonl" in ran.stderr and "documents" in ran.stderr
+    assert "two.jsonl" in ran.stderr and re.search(r"two\.jsonl.*lines? \d+.*documents|documents.*lines? \d+", ran.stderr), ran.stderr
     assert run("show", directory)["missing"] == [total - 1]
+    with pytest.raises(lmemo.Error, match="fill"):
+        lmemo.ChunkSet(directory)
+    rest = lmemo.ChunkSet(directory, allow_gaps=True)
+    assert rest.gaps() == [total - 1] and sum(len(row) for row, _ in rest) == run("show", directory)["total_tokens"]
 
 
 def test_metadata_is_made_anew(built: Path, tmp_path: Path) -> None:
@@ -196,7 +203,8 @@ def test_broken_lines_are_counted_and_named_and_nothing_else_is_lost(tokenizer: 
     assert ran.returncode == 0 and report["documents"] == 2
     assert report["left_out"] == {"broken": 1, "invalid_utf8": 1, "missing_field": 1, "empty": 1, "too_short": 0, "duplicates": 0}
     assert "bad.jsonl:2" in ran.stderr and "bad.jsonl:4" in ran.stderr
-    run("build", source, "-t", tokenizer, "-o", tmp_path / "strict", "--strict", code=1)
+    strict = subprocess.run([*LMEMO, "chunks", "build", str(source), "-t", str(tokenizer), "-o", str(tmp_path / "strict"), "--strict"], capture_output=True, text=True)
+    assert strict.returncode == 1 and "bad.jsonl:2" in strict.stderr
     assert run("verify", tmp_path / "set")["complete"]
 
 
