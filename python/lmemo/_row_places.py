@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from lmemo.chunk_set import ChunkSet
 
 VERSION = 1
-WINDOW_BLOCKS = 128
+WINDOW_TOKENS = 1 << 23  # Decoded twice as many lie in memory.
+LEAST_WINDOW_BLOCKS, MOST_WINDOW_BLOCKS = 32, 128
 LANES = 16
 ORDERS = {True: "windows", False: "sequential", "windows": "windows", "exact": "exact", "sequential": "sequential"}
 
@@ -35,7 +36,8 @@ class RowPlaces:
         self.split = split
         self.train_fraction = train_fraction
         self.block_rows = chunk_set._native.block_rows
-        self.window_blocks = WINDOW_BLOCKS
+        block_tokens = self.block_rows * chunk_set.sequence_length
+        self.window_blocks = max(LEAST_WINDOW_BLOCKS, min(MOST_WINDOW_BLOCKS, WINDOW_TOKENS // block_tokens))
         self.lanes = LANES
         self.all_rows = len(chunk_set)
         self.chunks = len(chunk_set.chunk_rows)

@@ -28,7 +28,7 @@ ZSTD_DCtx* decompressing() {
 }
 
 int zstd_level(CompressionLevel level) {
-  constexpr int kLevels[] = {1, 3, 19};
+  constexpr int kLevels[] = {1, 2, 19};
   return kLevels[static_cast<size_t>(level)];
 }
 

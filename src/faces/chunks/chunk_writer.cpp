@@ -183,8 +183,7 @@ class ChunkWriting {
 }  // namespace
 
 uint32_t rows_per_block(const ChunkParameters& parameters) {
-  const uint32_t tokens =
-      parameters.compression == "zstd" && parameters.level == "max" ? kTokensPerBlockAtMax : kTokensPerBlock;
+  const uint32_t tokens = parameters.compression == "zstd" ? kTokensPerZstdBlock : kTokensPerBlock;
   return std::max(1u, tokens / parameters.sequence_length);
 }
 

@@ -10,9 +10,10 @@ namespace lmemo::chunks {
 
 class ChunkSteps;
 
-// Rows of a block hold about this many tokens: enough for the compressor, few enough to read one row alone.
+// Rows of a block hold about this many tokens: enough for the compressor, few enough to read one row alone. LZ4 looks back
+// 64 KB only. zstd at 2^18 instead of 2^16 gives 4 % less and is faster; at 2^20 it would give 4 % less again.
 inline constexpr uint32_t kTokensPerBlock = 1u << 16;
-inline constexpr uint32_t kTokensPerBlockAtMax = 1u << 18;
+inline constexpr uint32_t kTokensPerZstdBlock = 1u << 18;
 uint32_t rows_per_block(const ChunkParameters& parameters);
 
 struct ChunkContent {
