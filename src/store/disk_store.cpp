@@ -181,10 +181,15 @@ std::optional<Hit> DiskStore::find(const Digest& digest) {
 }
 
 std::optional<WritableHit> DiskStore::find_writable(const Digest& digest) {
+  Directory::Place place;
+  if (directory_.find(digest, place) && place.is_ready && was_looked_at(*place.segment)) [[likely]] {
+    place.segment->count_hit(place.kind, *place.counters);
+    OwnPart own = place.segment->own_part(place.value);
+    return WritableHit{Hit(place.value, place.written_ns, std::move(place.hold)), std::move(own)};
+  }
   std::optional<Hit> hit = find(digest);
   if (!hit) return std::nullopt;
   // Where the entry moved meanwhile, its new segment does not know the old bytes: then there are none.
-  Directory::Place place;
   OwnPart own = directory_.find(digest, place) ? place.segment->own_part(hit->value()) : OwnPart();
   return WritableHit{std::move(*hit), std::move(own)};
 }
