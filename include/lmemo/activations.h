@@ -11,6 +11,8 @@
 // docs/activations.md is the page for users.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -87,6 +89,13 @@ Status write_record_of_rows(TensorType from, const std::byte* source, uint64_t r
 
 // Views into the record. Bytes from disk are hostile: every length is checked before it is used.
 Result<std::vector<TensorView>> read_tensors(Bytes record);
+// A record of one tensor of rows, as layers are: the same without an allocation. nullopt for every other, sound or not.
+struct RowsView {
+  TensorType type = TensorType::none;
+  uint64_t rows = 0, columns = 0;
+  Bytes stored;
+};
+std::optional<RowsView> read_plain_rows(Bytes record);
 // All elements as `to`: the type they are stored in, or another of float16, bfloat16 and float32. `out` takes exactly byte_count() of that type.
 // With a row stride, every `row_bytes` of output are that far apart.
 Status copy_elements(const TensorView& tensor, TensorType to, std::byte* out, uint64_t row_bytes = 0, uint64_t row_stride = 0);
@@ -128,6 +137,7 @@ class ActivationKeys {
   struct Templates {
     std::mutex mutex;  // Guards made.
     std::map<std::string, std::unique_ptr<const Template>> made;
+    std::array<std::atomic<const Template*>, 256> known{};  // Of made, those without a pooling: by part and stored type.
   };
   const Template& template_of(const ActivationSlot& slot) const;
   std::string encoding(std::string_view prompt_field, const ActivationSlot& slot) const;

@@ -574,16 +574,6 @@ def _tensor_of(found: Any, number: int = 0) -> Any:
     return tensor
 
 
-def _side_by_side(found: Any) -> Any:
-    """(rows, layers × dim) of layers that were found."""
-    import torch
-
-    rows, dim = found.shape()
-    tensor = torch.empty((rows, len(found) * dim), dtype=getattr(torch, found.dtype()))
-    found.copy_layers_to(tensor.data_ptr(), found.dtype(), tensor.stride(0) * tensor.element_size())
-    return tensor
-
-
 def _missing(what: str, model_name: str, prompt: str) -> FileNotFoundError:
     return FileNotFoundError(f"No cached {what} of {str.__str__(model_name)!r} found for prompt: {prompt!r}")
 
@@ -631,7 +621,7 @@ def load_prompt_activations(model_name: str, prompt: str, layers: Sequence[int])
     found = _find_layers(model_name, prompt, "raw", "", layers) if mask is not None else None
     if mask is None or found is None or mask.shape()[0] != found.shape()[0]:
         raise _missing(f"activations of layers {list(layers)}", model_name, prompt)
-    return _side_by_side(found).unsqueeze(0), _tensor_of(mask).unsqueeze(0)
+    return _current().with_torch().side_by_side(found), _tensor_of(mask).unsqueeze(0)
 
 
 def load_layer_across_prompts(model_name: str, prompts: Sequence[str], layer: int) -> tuple[list[Any], list[Any]]:
@@ -667,7 +657,7 @@ def load_prompt_pooled_activations(model_name: str, prompt: str, layers: Sequenc
     found = _find_layers(model_name, prompt, "pooled", pooling, layers)
     if found is None:
         raise _missing(f"pooled activations ({pooling}) of layers {list(layers)}", model_name, prompt)
-    return _side_by_side(found)
+    return _current().with_torch().side_by_side(found)[0]
 
 
 def load_pooled_batch(
@@ -684,7 +674,7 @@ def load_pooled_batch(
     for prompt in shown:
         found = _find_layers(model_name, prompt, "pooled", pooling, layers)
         if found is not None:
-            rows.append(_side_by_side(found))
+            rows.append(_current().with_torch().side_by_side(found)[0])
             continue
         if fallback_to_raw:
             try:

@@ -60,12 +60,10 @@ struct FoundTensors {
     raise_if_failed(status);
   }
   // All layers side by side, as (rows, layers × dim): what extract() returns.
-  void copy_layers_to(uint64_t address, const std::string& to, uint64_t row_stride) const {
-    const TensorType type = type_of(to);
+  void copy_layers_to(std::byte* out, TensorType type, uint64_t row_stride) const {
     Status status;
     {
       const nb::gil_scoped_release released;
-      std::byte* out = at_address(address);
       for (const TensorView& tensor : tensors) {
         const uint64_t row_bytes = tensor.shape.at(1) * bytes_per_element(type);
         status = copy_elements(tensor, type, out, row_bytes, row_stride);
@@ -261,14 +259,30 @@ class Activations {
       if (i > 0 && slot.stored == first) continue;
       std::optional<WritableHit> hit = store->find_writable(keys.digest(prompt_field, slot));
       if (!hit) continue;
+      if (hit->own.data() != nullptr)
+        if (const std::optional<RowsView> rows = read_plain_rows(hit->hit.value()); rows && rows->type == slot.stored && !rows->stored.empty()) {
+          std::byte* const data = hit->own.data() + (rows->stored.data() - hit->hit.value().data());
+          made = torch_.over(std::move(*hit), data, rows->type, rows->rows, rows->columns);
+          break;
+        }
       const Result<std::vector<TensorView>> tensors = read_tensors(hit->hit.value());
       if (!tensors.ok() || tensors->size() != 1) continue;
       const TensorView& tensor = tensors->front();
       if (tensor.shape.size() != 2 || tensor.type != slot.stored) continue;
-      made = tensor_of(std::move(*hit), tensor);
+      made = copy_of(tensor);
       break;
     }
     store_->deliver_notices();
+    return made;
+  }
+
+  // Layers that were found, side by side, as a tensor (1, rows, layers × dim).
+  nb::object side_by_side(const FoundTensors& found) {
+    if (found.tensors.empty() || found.tensors.front().shape.size() != 2) throw nb::value_error("no layers");
+    const TensorView& first = found.tensors.front();
+    const uint64_t rows = first.shape[0], columns = first.shape[1] * found.tensors.size();
+    const auto [made, out] = fresh(first.type, rows, columns);
+    found.copy_layers_to(out, first.type, columns * bytes_per_element(first.type));
     return made;
   }
 
@@ -384,14 +398,15 @@ class Activations {
     return std::string(name_of(status.error().code));
   }
 
-  nb::object tensor_of(WritableHit hit, const TensorView& tensor) {
-    const uint64_t rows = tensor.shape[0], columns = tensor.shape[1];
-    if (hit.own.data() != nullptr && !tensor.is_compressed && !tensor.stored.empty()) {
-      std::byte* const data = hit.own.data() + (tensor.stored.data() - hit.hit.value().data());
-      return torch_.over(std::move(hit), data, tensor.type, rows, columns);
-    }
-    const nb::object made = torch_.empty(nb::make_tuple(1, rows, columns), tensor.type);
-    std::byte* const out = at_address(nb::cast<uint64_t>(made.attr("data_ptr")()));
+  // (1, rows, columns) to be filled, and where.
+  std::pair<nb::object, std::byte*> fresh(TensorType type, uint64_t rows, uint64_t columns) {
+    nb::object made = torch_.empty(nb::make_tuple(1, rows, columns), type);
+    std::byte* const data = at_address(nb::cast<uint64_t>(made.attr("data_ptr")()));
+    return {std::move(made), data};
+  }
+
+  nb::object copy_of(const TensorView& tensor) {
+    const auto [made, out] = fresh(tensor.type, tensor.shape[0], tensor.shape[1]);
     Status status;
     if (tensor.byte_count() >= kLongCopyBytes) {
       const nb::gil_scoped_release released;
@@ -502,7 +517,12 @@ void init_activations(nb::module_& m) {
            },
            "number"_a = 0, "Where its elements begin in the record.")
       .def("copy_to", &FoundTensors::copy_to, "number"_a, "address"_a, "dtype"_a, "row_bytes"_a = 0, "row_stride"_a = 0)
-      .def("copy_layers_to", &FoundTensors::copy_layers_to, "address"_a, "dtype"_a, "row_stride"_a);
+      .def(
+          "copy_layers_to",
+          [](const FoundTensors& self, uint64_t address, const std::string& dtype, uint64_t row_stride) {
+            self.copy_layers_to(at_address(address), type_of(dtype), row_stride);
+          },
+          "address"_a, "dtype"_a, "row_stride"_a);
 
   nb::class_<Activations>(m, "NativeActivations", "Tensors in and out of a store.")
       .def(nb::init<nb::object>(), "store"_a, nb::sig("def __init__(self, store: StoreBase) -> None"))
@@ -516,6 +536,7 @@ void init_activations(nb::module_& m) {
       .def("missing_layers", &Activations::missing_layers, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layers"_a, "order"_a)
       .def("load_layer", &Activations::load_layer, "keys"_a, "prompt"_a, "layer"_a, "preferred"_a,
            nb::sig("def load_layer(self, keys: ActivationKeys, prompt: str, layer: int, preferred: str) -> typing.Any"))
+      .def("side_by_side", &Activations::side_by_side, "found"_a, nb::sig("def side_by_side(self, found: FoundTensors) -> typing.Any"))
       .def("models", &Activations::models, nb::sig("def models(self) -> list[dict[str, typing.Any]]"))
       .def("discover", &Activations::discover, "keys"_a, "prompt"_a,
            nb::sig("def discover(self, keys: ActivationKeys, prompt: str) -> typing.Any"))

@@ -315,17 +315,6 @@ def test_explain_names_the_field_that_differs() -> None:
     assert "layer changed" in activations.explain(ModelIdentity("m", revision="a1", dtype="float32"), "p", 5)
 
 
-def test_the_limit_holds_for_plain_saves(fresh_cache: Path) -> None:
-    limit = 1 << 20
-    activations.set_cache_limit(limit / 2**30)
-    for number in range(700):
-        save(f"prompt {number}", [0], tokens=32, dim=128)
-        if number % 50 == 49:
-            assert sum(path.stat().st_size for path in fresh_cache.rglob("*") if path.is_file()) <= limit
-    assert activations.discover_cached("m", "prompt 699") is not None
-    assert activations.discover_cached("m", "prompt 0") is None
-
-
 def test_adding_a_layer_writes_only_that_layer(fresh_cache: Path) -> None:
     prompts = [f"prompt {number}" for number in range(200)]
     for prompt in prompts:

@@ -315,7 +315,7 @@ def test_the_limit_holds_and_what_is_returned_is_complete(fresh_cache: Path) -> 
     activations.set_cache_limit(limit / 1024**3)
     fake = Fake([0, 1, 2, 3])
     largest = 0
-    for run in range(10):
+    for run in range(4):
         prompts = [f"{run} {number} " + "x" * 60 for number in range(250)]
         result = CachedExtractor(fake).extract(prompts)
         assert result is not None

@@ -121,6 +121,38 @@ TEST_CASE("a record cut anywhere or with a flipped bit is refused or harmless") 
   }
 }
 
+TEST_CASE("rows that are read without an allocation are those of the record, cut or with any bit flipped") {
+  const auto agrees = [](Bytes record) {
+    const std::optional<RowsView> rows = read_plain_rows(record);
+    if (!rows) return false;
+    const Result<std::vector<TensorView>> tensors = read_tensors(record);
+    REQUIRE(tensors.ok());
+    REQUIRE(tensors->size() == 1);
+    const TensorView& tensor = tensors->front();
+    CHECK_FALSE(tensor.is_compressed);
+    CHECK(tensor.type == rows->type);
+    CHECK(tensor.shape == std::vector<uint64_t>{rows->rows, rows->columns});
+    CHECK(tensor.stored.data() == rows->stored.data());
+    CHECK(tensor.stored.size() == rows->stored.size());
+    return true;
+  };
+  for (const TensorType type : {TensorType::float16, TensorType::bfloat16, TensorType::float32}) {
+    std::string record = record_of(type, some_floats(30), false);
+    CHECK(agrees(bytes_of(record)));
+    for (size_t cut = 0; cut < record.size(); ++cut) CHECK_FALSE(agrees(bytes_of(record).first(cut)));
+    for (size_t bit = 0; bit < record.size() * 8; ++bit) {
+      record[bit / 8] ^= static_cast<char>(1 << bit % 8);
+      agrees(bytes_of(record));
+      record[bit / 8] ^= static_cast<char>(1 << bit % 8);
+    }
+  }
+  CHECK_FALSE(agrees(bytes_of(record_of(TensorType::bfloat16, some_floats(300), true))));
+  TensorRecord two;
+  two.add(TensorType::int32, {3});
+  two.add(TensorType::int32, {1, 3});
+  CHECK_FALSE(agrees(bytes_of(*two.finish(false))));
+}
+
 TEST_CASE("the catalog counts what is there, once, through replacement, publication and removal") {
   const test::TempDirectory directory;
   auto store = *open_store(directory / "store");

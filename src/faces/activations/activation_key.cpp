@@ -64,8 +64,12 @@ std::string ActivationKeys::prompt(std::string_view text) {
 }
 
 const ActivationKeys::Template& ActivationKeys::template_of(const ActivationSlot& slot) const {
+  const bool is_pooled = slot.part == ActivationPart::pooled;
+  std::atomic<const Template*>& known = templates_->known[static_cast<size_t>(slot.part) << 4 | static_cast<size_t>(slot.stored)];
+  if (!is_pooled)
+    if (const Template* found = known.load(std::memory_order_acquire)) return *found;
   std::string name{static_cast<char>(slot.part), static_cast<char>(slot.stored)};
-  if (slot.part == ActivationPart::pooled) name += slot.pooling;
+  if (is_pooled) name += slot.pooling;
   const std::lock_guard<std::mutex> lock(templates_->mutex);
   std::unique_ptr<const Template>& made = templates_->made[name];
   if (made) return *made;
@@ -89,6 +93,7 @@ const ActivationKeys::Template& ActivationKeys::template_of(const ActivationSlot
     }
   }
   made = std::make_unique<const Template>(std::move(gaps));
+  if (!is_pooled) known.store(made.get(), std::memory_order_release);
   return *made;
 }
 

@@ -200,6 +200,20 @@ Result<std::vector<TensorView>> read_tensors(Bytes record) {
   return tensors;
 }
 
+std::optional<RowsView> read_plain_rows(Bytes record) {
+  std::array<uint64_t, kHeadOfRows / 8> head;
+  if (record.size() < kHeadOfRows) return std::nullopt;
+  std::memcpy(head.data(), record.data(), kHeadOfRows);
+  const RowsView rows{static_cast<TensorType>(head[1] & 0xff), head[3], head[4], {}};
+  if (head[0] != (kVersion | 1u << 8) || head[1] != (static_cast<uint64_t>(rows.type) | 2u << 16)) return std::nullopt;
+  const uint64_t element = bytes_per_element(rows.type);
+  if (element == 0 || rows.rows > kMaxElements || rows.columns > kMaxElements) return std::nullopt;
+  if (rows.rows > 0 && rows.columns > kMaxElements / rows.rows) return std::nullopt;
+  const uint64_t byte_count = rows.rows * rows.columns * element;
+  if (head[2] != byte_count || record.size() != kHeadOfRows + padded(byte_count)) return std::nullopt;
+  return RowsView{rows.type, rows.rows, rows.columns, record.subspan(kHeadOfRows, byte_count)};
+}
+
 Status copy_elements(const TensorView& tensor, TensorType to, std::byte* out, uint64_t row_bytes, uint64_t row_stride) {
   if (!can_convert(tensor.type, to)) return cannot_convert(tensor.type, to);
   Bytes elements = tensor.stored;
