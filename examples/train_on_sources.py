@@ -33,6 +33,19 @@ def small_tokenizer(tree: Path) -> transformers.PreTrainedTokenizerFast:
     return transformers.PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<eos>", pad_token="<eos>")
 
 
+def train(data: lmemo.trl.TrainDataset, tokenizer: transformers.PreTrainedTokenizerFast, folder: Path) -> list[float]:
+    """Six steps of a model that knows nothing; its losses."""
+    transformers.set_seed(7)
+    config = transformers.GPT2Config(n_layer=2, n_head=2, n_embd=32, n_positions=LENGTH, vocab_size=len(tokenizer))
+    args = SFTConfig(
+        output_dir=str(folder / "out"), max_steps=6, per_device_train_batch_size=4, learning_rate=1e-2, logging_steps=3,
+        report_to=[], use_cpu=True, save_strategy="no", disable_tqdm=True, **data.config,
+    )  # fmt: skip
+    trainer = SFTTrainer(transformers.GPT2LMHeadModel(config), args=args, train_dataset=data.dataset, processing_class=tokenizer)
+    trainer.train()
+    return [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+
+
 def main() -> None:
     tree = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parents[1]).resolve()
     tokenizer = small_tokenizer(tree)
@@ -43,17 +56,9 @@ def main() -> None:
             data = lmemo.trl.train_dataset(tree, tokenizer, sequence_len=LENGTH, store=store, include=["**/*.py", "**/*.md", "**/*.cpp"])
             seconds = time.perf_counter() - begin
             stats = data.run.stats
-            print(f"{name}: {stats.total_sections} sections, {stats.cache_hits} hits, {stats.cache_misses} tokenised, {seconds * 1000:.0f} ms")
-        model = transformers.GPT2LMHeadModel(
-            transformers.GPT2Config(n_layer=2, n_head=2, n_embd=32, n_positions=LENGTH, vocab_size=len(tokenizer))
-        )
-        args = SFTConfig(
-            output_dir=str(Path(folder) / "out"), max_steps=10, per_device_train_batch_size=4, learning_rate=1e-2, logging_steps=5,
-            report_to=[], use_cpu=True, save_strategy="no", **data.config,
-        )  # fmt: skip
-        trainer = SFTTrainer(model, args=args, train_dataset=data.dataset, processing_class=tokenizer)
-        trainer.train()
-        print(f"loss {trainer.state.log_history[0]['loss']:.2f} -> {trainer.state.log_history[-2]['loss']:.2f}")
+            losses = train(data, tokenizer, Path(folder))
+            print(f"{name}: {stats.total_sections} sections, {stats.cache_hits} hits, {stats.cache_misses} tokenised, {seconds * 1000:.0f} ms; "
+                  f"loss {losses[0]:.3f} -> {losses[-1]:.3f}")  # fmt: skip
 
 
 if __name__ == "__main__":

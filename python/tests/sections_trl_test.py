@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -79,3 +83,14 @@ def test_sft_trainer_takes_the_rows_as_prepared(tokenizer: Any, tmp_path: Path) 
     trainer = SFTTrainer(transformers.GPT2LMHeadModel(config), args=args, train_dataset=data.dataset, processing_class=tokenizer)
     assert trainer.train_dataset is data.dataset
     assert trainer.train().global_step == 2
+
+
+def test_the_example_trains_cold_and_warm_alike(tmp_path: Path) -> None:
+    command = [sys.executable, ROOT / "examples" / "train_on_sources.py", ROOT / "python" / "lmemo"]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    assert ran.returncode == 0, ran.stderr
+    number, losses = r"(\d+)", r"loss ([\d.]+ -> [\d.]+)"
+    (cold,) = re.findall(rf"cold: {number} sections, 0 hits, {number} tokenised, .* ms; {losses}", ran.stdout)
+    (warm,) = re.findall(rf"warm: {number} sections, {number} hits, 0 tokenised, .* ms; {losses}", ran.stdout)
+    assert cold[0] == cold[1] == warm[0] == warm[1]
+    assert cold[2] == warm[2]
