@@ -1442,6 +1442,8 @@ class SectionRun:
 
 def sync_sections(store: StoreBase, tokenizer: Any, tokenizer_name: str, chat_template: str | None, eos_token: str | None, sources: Sequence[tuple[Any, Any, Any, int, int, Any]], sequence_len: int, keep_end: bool, default_excludes: bool, gitignore: bool, rehash: bool, use_cache: bool, max_bytes: int, threads: int, notice: Callable[[str], object], progress: Callable[[Progress], object] | None) -> SectionRun: ...
 
+def prune_sections(store: Store, roots: Sequence[Any], older_than: float | datetime.timedelta | str, progress: Callable[[Progress], object] | None) -> RemovalReport: ...
+
 def read_dlm(path: str | os.PathLike[str], home: str | os.PathLike[str]) -> dict[str, Any]:
     """The frontmatter of a .dlm document, as far as sections go."""
 

@@ -16,6 +16,7 @@ from lmemo.tokenizer import Tokenizer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import datetime
     import os
     import pathlib
     from collections.abc import Callable, Iterable, Iterator
@@ -37,6 +38,25 @@ def _warn(text: str) -> None:
 def _first(documents: list[dict[str, Any]], name: str, otherwise: Any) -> Any:
     """What the first document that says something says."""
     return next((document[name] for document in documents if document[name] is not None), otherwise)
+
+
+def _sources_of(paths: PathLike | Iterable[PathLike]) -> tuple[list[tuple[Any, Any, Any, int, int, Any]], list[dict[str, Any]]]:
+    """What paths mean: documents are read, everything else is a source itself."""
+    import os
+
+    sources: list[tuple[Any, Any, Any, int, int, Any]] = []
+    documents: list[dict[str, Any]] = []
+    for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
+        name = os.path.expanduser(os.fspath(path))
+        if name.endswith(".dlm") and os.path.isfile(name):
+            document = _core.read_dlm(name, os.path.expanduser("~"))
+            for warning in document["warnings"]:
+                _warn(warning)
+            documents.append(document)
+            sources.extend(document["sources"])
+        else:
+            sources.append((name, [], [], 0, 0, ""))
+    return sources, documents
 
 
 class Rows:
@@ -207,20 +227,7 @@ class SectionCache:
         What is given here wins over a document; `use_cache` and `max_bytes` (for all sections of the store) are its training.cache.
         Several processes may call it at once: they share the work.
         """
-        import os
-
-        sources: list[tuple[Any, Any, Any, int, int, Any]] = []
-        documents: list[dict[str, Any]] = []
-        for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
-            name = os.path.expanduser(os.fspath(path))
-            if name.endswith(".dlm") and os.path.isfile(name):
-                document = _core.read_dlm(name, os.path.expanduser("~"))
-                for warning in document["warnings"]:
-                    _warn(warning)
-                documents.append(document)
-                sources.extend(document["sources"])
-            else:
-                sources.append((name, [], [], 0, 0, ""))
+        sources, documents = _sources_of(paths)
         sources = [
             (
                 path,
@@ -253,3 +260,20 @@ class SectionCache:
             progress,
         )
         return Run(run, sequence_len)
+
+    def prune(
+        self,
+        paths: PathLike | Iterable[PathLike] = (),
+        older_than: float | datetime.timedelta | str | None = None,
+        *,
+        progress: Callable[[_core.Progress], object] | None = None,
+    ) -> _core.RemovalReport:
+        """Drops sections that no run has used for so long, of these trees and of no other, or of all.
+
+        None is what a document says (training.cache.prune_older_than_days), else 90 days.
+        """
+        if not isinstance(self._store, _core.Store):
+            raise InvalidArgument("prune: only a store on disk knows when its sections were used")
+        sources, documents = _sources_of(paths)
+        age = f"{_first(documents, 'prune_older_than_days', 90)}d" if older_than is None else older_than
+        return _core.prune_sections(self._store, [source[0] for source in sources], age, progress)

@@ -14,7 +14,9 @@
 
 #include "bindings.h"
 #include "errors.h"
+#include "base/clock.h"
 #include "faces/sections/section_document.h"
+#include "faces/sections/section_inventory.h"
 #include "long_work.h"
 #include "python_tokenizer.h"
 #include "record_class.h"
@@ -141,6 +143,19 @@ RunObject sync_sections(nb::handle store_handle, nb::handle tokenizer, const std
   return {value_or_raise(std::move(run))};
 }
 
+RemovalReport prune_sections(nb::handle store_handle, nb::handle roots, nb::handle older_than, nb::handle progress) {
+  const auto& store = nb::cast<DiskStoreObject&>(store_handle);
+  const double seconds = seconds_of(older_than, "older_than");
+  std::vector<std::filesystem::path> resolved;
+  for (const nb::handle root : roots) resolved.push_back(std::filesystem::weakly_canonical(path_of(root)));
+  const std::shared_ptr<Store> held = store.hold();
+  const std::filesystem::path directory = store.directory();
+  return value_or_raise(run_with_result(progress, [&](const Watch& watch) {
+    const int64_t before_ns = system_clock().now_ns() - static_cast<int64_t>(seconds * 1e9);
+    return remove_sections(*held, sections_of(directory, resolved, before_ns), watch);
+  }));
+}
+
 nb::dict read_dlm(nb::handle path, nb::handle home) {
   const SectionDocument document = value_or_raise(read_document(path_of(path), path_of(home)));
   nb::list sources;
@@ -153,7 +168,7 @@ nb::dict read_dlm(nb::handle path, nb::handle home) {
   result["sequence_len"] = document.sequence_len;
   result["cache_enabled"] = document.cache_enabled;
   result["cache_max_bytes"] = document.cache_max_bytes;
-  result["prune_older_than_days"] = document.prune_older_than_days;
+  result["prune_older_than_days"] = document.prune_older_than_days.value_or(kDefaultPruneDays);
   result["warnings"] = texts_to_python(document.warnings);
   return result;
 }
@@ -212,6 +227,9 @@ void init_sections(nb::module_& m) {
                 "sources: Sequence[tuple[Any, Any, Any, int, int, Any]], sequence_len: int, keep_end: bool, default_excludes: bool, "
                 "gitignore: bool, rehash: bool, use_cache: bool, max_bytes: int, threads: int, notice: Callable[[str], object], "
                 "progress: Callable[[Progress], object] | None) -> SectionRun"));
+  m.def("prune_sections", &prune_sections, "store"_a, "roots"_a, "older_than"_a, "progress"_a.none(),
+        nb::sig("def prune_sections(store: Store, roots: Sequence[Any], older_than: float | datetime.timedelta | str, "
+                "progress: Callable[[Progress], object] | None) -> RemovalReport"));
   m.def("read_dlm", &read_dlm, "path"_a, "home"_a,
         nb::sig("def read_dlm(path: str | os.PathLike[str], home: str | os.PathLike[str]) -> dict[str, Any]"),
         "The frontmatter of a .dlm document, as far as sections go.");

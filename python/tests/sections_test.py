@@ -369,6 +369,25 @@ def test_a_document_gives_length_limit_and_whether_to_cache(tmp_path: Path, tree
         assert small.stats().kinds["sections"].max_bytes == 4096
 
 
+def test_prune_goes_by_the_document(tmp_path: Path, tree: Path) -> None:
+    store = lmemo.Store(tmp_path / "store")
+    cache = lmemo.SectionCache(store, lmemo.Tokenizer.from_pretrained_dir(model_directory(tmp_path / "model")))
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "a.txt").write_text((tree / "d0" / "f00.txt").read_text())  # Both trees use it.
+    (other / "b.txt").write_text("the other thing\n")
+    cache.sync([tree, other])
+    document = tmp_path / "doc.dlm"
+    document.write_text("---\ntraining:\n  sources: [tree]\n  cache: {prune_older_than_days: 0}\n---\n")
+    assert cache.prune(tree).entries == cache.prune().entries == cache.prune(document, older_than="12h").entries == 0
+    assert cache.prune(document).entries == 20
+    assert store.stats().kinds["sections"].entries == 2
+    assert cache.sync(tree).stats.miss_reasons["evicted"] == 20
+    assert cache.prune(older_than=0).entries == 22
+    with pytest.raises(lmemo.InvalidArgument, match="on disk"):
+        lmemo.SectionCache(lmemo.MemoryStore(), lmemo.Tokenizer.from_str(tokenizer_json())).prune()
+
+
 def test_what_will_not_fit_is_told_first(tmp_path: Path, tree: Path, caplog: pytest.LogCaptureFixture) -> None:
     tokenizer = lmemo.Tokenizer.from_pretrained_dir(model_directory(tmp_path / "model"))
     told_at: list[int] = []

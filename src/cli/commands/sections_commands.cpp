@@ -18,8 +18,6 @@ namespace {
 
 using std::filesystem::path;
 
-constexpr uint64_t kDefaultPruneDays = 90;
-
 path home_of(const CommandContext& context) {
   return context.environment.variable ? context.environment.variable("HOME").value_or("/") : "/";
 }
@@ -243,31 +241,11 @@ int run_show(CommandContext& context) {
   return kExitFine;
 }
 
-Result<RemovalReport> erase_where(CommandContext& context, Store& store, const std::function<bool(const EntryInfo&)>& goes) {
-  RemovalReport report;
-  std::vector<Digest> digests;
-  LMEMO_TRY(store.scan({kSectionsKind, {}}, [&](const EntryInfo& entry) {
-    if (goes(entry)) {
-      digests.push_back(entry.digest);
-      ++report.entries;
-      report.stored_bytes += entry.stored_bytes;
-    }
-    return !context.was_interrupted();
-  }));
-  if (context.was_interrupted()) return Error{ErrorCode::interrupted, "before anything was removed"};
-  report.disk_bytes_before = store.stats().disk_bytes;
-  for (const Digest& digest : digests) LMEMO_TRY(store.erase(digest));
-  LMEMO_TRY(store.flush());
-  LMEMO_TRY(store.compact(context.console.watch()));
-  report.disk_bytes_after = store.stats().disk_bytes;
-  return report;
-}
-
-int remove_where(CommandContext& context, const std::function<bool(const EntryInfo&)>& goes, const std::function<void()>& afterwards) {
+int remove_where(CommandContext& context, const SectionFilter& goes, const std::function<void()>& afterwards) {
   return remove_with_consent(
       context, [&](Store& store) { return preview_matching(context, store, {kSectionsKind, {}}, goes); },
       [&](Store& store) -> Result<RemovalReport> {
-        auto report = erase_where(context, store, goes);
+        auto report = remove_sections(store, goes, context.console.watch());
         if (report.ok()) afterwards();
         return report;
       });
@@ -279,20 +257,14 @@ int run_prune(CommandContext& context) {
   const double seconds = context.arguments.seconds("older-than")
                              .value_or(static_cast<double>(target->document.prune_older_than_days.value_or(kDefaultPruneDays)) * 86400);
   const int64_t before_ns = system_clock().now_ns() - static_cast<int64_t>(seconds * 1e9);
-  const DigestSet keys = target->roots.empty() ? DigestSet() : keys_of_roots(context.settings.store(), target->roots);
-  return remove_where(
-      context, [&](const EntryInfo& entry) { return entry.accessed_ns < before_ns && (target->roots.empty() || keys.contains(entry.digest)); },
-      [] {});
+  return remove_where(context, sections_of(context.settings.store(), target->roots, before_ns), [] {});
 }
 
 int run_clear(CommandContext& context) {
   const auto target = target_of(context);
   if (!target.ok()) return fail(context, target.error());
   const path directory = context.settings.store();
-  const DigestSet keys = target->roots.empty() ? DigestSet() : keys_of_roots(directory, target->roots);
-  return remove_where(
-      context, [&](const EntryInfo& entry) { return target->roots.empty() || keys.contains(entry.digest); },
-      [&] { forget_roots(directory, target->roots); });
+  return remove_where(context, sections_of(directory, target->roots), [&] { forget_roots(directory, target->roots); });
 }
 
 PositionalSpec source_positional(bool is_required) {

@@ -9,6 +9,8 @@
 
 namespace lmemo {
 
+inline constexpr uint64_t kDefaultPruneDays = 90;
+
 struct SectionDocument {
   std::string id;     // dlm_id; empty for what is no document.
   std::vector<SectionSource> sources;

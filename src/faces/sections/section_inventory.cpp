@@ -89,11 +89,32 @@ Result<SectionInventory> take_inventory(Store& store, const std::filesystem::pat
   return inventory;
 }
 
-DigestSet keys_of_roots(const std::filesystem::path& directory, const std::vector<std::filesystem::path>& roots) {
+SectionFilter sections_of(const std::filesystem::path& directory, const std::vector<std::filesystem::path>& roots, int64_t before_ns) {
+  if (roots.empty()) return [before_ns](const EntryInfo& entry) { return entry.accessed_ns < before_ns; };
   DigestSet keys, others;
   for (const FoundMemory& found : tree_memories(directory)) add_keys(*found.memory, is_one_of(found.label.root, roots) ? keys : others);
   for (const Digest& key : others) keys.erase(key);
-  return keys;
+  return [before_ns, keys = std::move(keys)](const EntryInfo& entry) { return entry.accessed_ns < before_ns && keys.contains(entry.digest); };
+}
+
+Result<RemovalReport> remove_sections(Store& store, const SectionFilter& goes, const Watch& watch) {
+  RemovalReport report;
+  std::vector<Digest> digests;
+  LMEMO_TRY(store.scan({kSectionsKind, {}}, [&](const EntryInfo& entry) {
+    if (goes(entry)) {
+      digests.push_back(entry.digest);
+      ++report.entries;
+      report.stored_bytes += entry.stored_bytes;
+    }
+    return !watch.stopped();
+  }));
+  if (watch.stopped()) return Error{ErrorCode::interrupted, "before anything was removed"};
+  report.disk_bytes_before = store.stats().disk_bytes;
+  for (const Digest& digest : digests) LMEMO_TRY(store.erase(digest));
+  LMEMO_TRY(store.flush());
+  LMEMO_TRY(store.compact(watch));
+  report.disk_bytes_after = store.stats().disk_bytes;
+  return report;
 }
 
 void forget_roots(const std::filesystem::path& directory, const std::vector<std::filesystem::path>& roots) {

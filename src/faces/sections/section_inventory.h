@@ -30,8 +30,11 @@ struct SectionInventory {
 Result<SectionInventory> take_inventory(Store& store, const std::filesystem::path& directory,
                                         const std::vector<std::filesystem::path>& roots);
 using DigestSet = std::unordered_set<Digest>;
-// The keys that lead to these roots and to no other tree.
-DigestSet keys_of_roots(const std::filesystem::path& directory, const std::vector<std::filesystem::path>& roots);
+using SectionFilter = std::function<bool(const EntryInfo&)>;
+// Those of these roots that no other tree uses, or all if there are none; not used since `before_ns`.
+SectionFilter sections_of(const std::filesystem::path& directory, const std::vector<std::filesystem::path>& roots, int64_t before_ns = INT64_MAX);
+// Erases them and gives the space back.
+Result<RemovalReport> remove_sections(Store& store, const SectionFilter& goes, const Watch& watch = {});
 // Erases orphans; how many bytes of them. `place` is the tree of a sync that is under way. What others are making while this looks is left
 // alone.
 Result<uint64_t> erase_orphans(Store& store, const std::filesystem::path& directory, const TreePlace* place,
