@@ -121,7 +121,8 @@ int run(const std::vector<std::string>& arguments, const std::filesystem::path& 
   };
   environment.load_refused_tokenizer = [](const std::filesystem::path& file) {
     return asked([&] {
-      return tokenizer_of_engine(nb::module_::import_("lmemo.tokenizer").attr("_engine_of_file")(path_to_python(file)));
+      return tokenizer_of_engine(
+          nb::module_::import_("lmemo.tokenizer").attr("_engine_of_file")(path_to_python(file)));
     });
   };
   environment.make_chat_renderer = std::move(renderer);

@@ -27,7 +27,9 @@ auto asked(Call call) -> decltype(call()) {
 
 nb::object tuple_of(const std::optional<TruncationOptions>& truncation) {
   if (!truncation) return nb::none();
-  const nb::object length = truncation->max_length == TruncationOptions::kNoLimit ? nb::object(nb::none()) : nb::object(nb::int_(truncation->max_length));
+  const nb::object length = truncation->max_length == TruncationOptions::kNoLimit
+                                ? nb::object(nb::none())
+                                : nb::object(nb::int_(truncation->max_length));
   return nb::make_tuple(length, truncation->stride, truncation->from_left);
 }
 
@@ -50,14 +52,17 @@ class PythonTokenizer final : public Tokenizer {
     LMEMO_ASSIGN(const TokenBatch batch, encode_batch(texts, options, 1));
     return std::vector<uint32_t>(batch.ids.begin(), batch.ids.end());
   }
-  Result<TokenBatch> encode_batch(std::span<const std::string_view> texts, const EncodeOptions& options, unsigned threads) const override {
+  Result<TokenBatch> encode_batch(std::span<const std::string_view> texts, const EncodeOptions& options,
+                                  unsigned threads) const override {
     return asked([&]() -> Result<TokenBatch> {
       nb::list list;
       for (const std::string_view text : texts) list.append(nb::bytes(text.data(), text.size()));
-      const nb::object result =
-          engine_.attr("encode_batch")(list, options.add_special_tokens, threads, tuple_of(options.truncation), tuple_of(options.padding));
-      const auto ids = nb::cast<nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(result[0]);
-      const auto offsets = nb::cast<nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(result[1]);
+      const nb::object result = engine_.attr("encode_batch")(
+          list, options.add_special_tokens, threads, tuple_of(options.truncation), tuple_of(options.padding));
+      const auto ids =
+          nb::cast<nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(result[0]);
+      const auto offsets =
+          nb::cast<nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(result[1]);
       TokenBatch batch;
       batch.ids.assign(ids.data(), ids.data() + ids.size());
       batch.offsets.assign(offsets.data(), offsets.data() + offsets.size());
@@ -76,7 +81,8 @@ class PythonTokenizer final : public Tokenizer {
   size_t vocab_size() const override { return vocab_size_; }
   std::optional<uint32_t> token_to_id(std::string_view token) const override {
     const auto id = asked([&]() -> Result<std::optional<uint32_t>> {
-      return nb::cast<std::optional<uint32_t>>(engine_.attr("token_to_id")(nb::str(token.data(), token.size())));
+      return nb::cast<std::optional<uint32_t>>(
+          engine_.attr("token_to_id")(nb::str(token.data(), token.size())));
     });
     return id.ok() ? *id : std::nullopt;
   }
@@ -102,7 +108,8 @@ std::shared_ptr<const Tokenizer> tokenizer_of_engine(nb::handle engine) {
   if (nb::isinstance<NativeTokenizer>(engine)) return nb::cast<NativeTokenizer&>(engine).tokenizer;
   const auto identity = Digest::from_hex(nb::cast<std::string>(engine.attr("fingerprint")));
   if (!identity) raise_error({ErrorCode::invalid_argument, "fingerprint: expected 64 hexadecimal digits"});
-  return std::make_shared<PythonTokenizer>(nb::borrow(engine), *identity, nb::cast<size_t>(engine.attr("vocab_size")));
+  return std::make_shared<PythonTokenizer>(nb::borrow(engine), *identity,
+                                           nb::cast<size_t>(engine.attr("vocab_size")));
 }
 
 }  // namespace lmemo::python

@@ -12,9 +12,9 @@
 #include <span>
 #include <vector>
 
+#include "base/clock.h"
 #include "bindings.h"
 #include "errors.h"
-#include "base/clock.h"
 #include "faces/sections/section_document.h"
 #include "faces/sections/section_inventory.h"
 #include "long_work.h"
@@ -104,8 +104,9 @@ nb::tuple gather(const RunObject& self, size_t first, size_t end) {
 }
 
 RunObject sync_sections(nb::handle store_handle, nb::handle tokenizer, const std::string& tokenizer_name,
-                        const std::optional<std::string>& chat_template, nb::handle eos_token, nb::handle sources, uint64_t sequence_len,
-                        bool keep_end, bool default_excludes, bool gitignore, bool rehash, bool use_cache, uint64_t max_bytes, unsigned threads,
+                        const std::optional<std::string>& chat_template, nb::handle eos_token,
+                        nb::handle sources, uint64_t sequence_len, bool keep_end, bool default_excludes,
+                        bool gitignore, bool rehash, bool use_cache, uint64_t max_bytes, unsigned threads,
                         nb::handle notice, nb::handle progress) {
   SectionRecipe recipe;
   recipe.tokenizer = tokenizer_of_engine(tokenizer);
@@ -115,8 +116,8 @@ RunObject sync_sections(nb::handle store_handle, nb::handle tokenizer, const std
   if (!eos_token.is_none()) recipe.eos_token = utf8_of(eos_token);
   std::vector<SectionSource> all;
   for (const nb::handle source : sources)
-    all.push_back({path_of(source[0]), texts_of(source[1]), texts_of(source[2]), nb::cast<uint64_t>(source[3]), nb::cast<uint64_t>(source[4]),
-                   path_of(source[5])});
+    all.push_back({path_of(source[0]), texts_of(source[1]), texts_of(source[2]),
+                   nb::cast<uint64_t>(source[3]), nb::cast<uint64_t>(source[4]), path_of(source[5])});
   SyncOptions options;
   options.sequence_len = sequence_len;
   options.keep_end = keep_end;
@@ -143,7 +144,8 @@ RunObject sync_sections(nb::handle store_handle, nb::handle tokenizer, const std
   return {value_or_raise(std::move(run))};
 }
 
-RemovalReport prune_sections(nb::handle store_handle, nb::handle roots, nb::handle older_than, nb::handle progress) {
+RemovalReport prune_sections(nb::handle store_handle, nb::handle roots, nb::handle older_than,
+                             nb::handle progress) {
   const auto& store = nb::cast<DiskStoreObject&>(store_handle);
   const double seconds = seconds_of(older_than, "older_than");
   std::vector<std::filesystem::path> resolved;
@@ -160,8 +162,9 @@ nb::dict read_dlm(nb::handle path, nb::handle home) {
   const SectionDocument document = value_or_raise(read_document(path_of(path), path_of(home)));
   nb::list sources;
   for (const SectionSource& source : document.sources)
-    sources.append(nb::make_tuple(path_to_python(source.path), texts_to_python(source.include), texts_to_python(source.exclude),
-                                  source.max_files, source.max_bytes_per_file, path_to_python(source.confine_to)));
+    sources.append(nb::make_tuple(path_to_python(source.path), texts_to_python(source.include),
+                                  texts_to_python(source.exclude), source.max_files,
+                                  source.max_bytes_per_file, path_to_python(source.confine_to)));
   nb::dict result;
   result["id"] = text_to_python(document.id);
   result["sources"] = sources;
@@ -220,15 +223,20 @@ void init_sections(nb::module_& m) {
       .def("explain", [](const RunObject& self, nb::handle path) { return value_or_raise(self.run.explain(path_of(path))); }, "path"_a,
            nb::sig("def explain(self, path: str | os.PathLike[str]) -> str"));
 
-  m.def("sync_sections", &sync_sections, "store"_a, "tokenizer"_a, "tokenizer_name"_a, "chat_template"_a.none(), "eos_token"_a.none(),
-        "sources"_a, "sequence_len"_a, "keep_end"_a, "default_excludes"_a, "gitignore"_a, "rehash"_a, "use_cache"_a, "max_bytes"_a,
-        "threads"_a, "notice"_a, "progress"_a.none(),
-        nb::sig("def sync_sections(store: StoreBase, tokenizer: Any, tokenizer_name: str, chat_template: str | None, eos_token: str | None, "
-                "sources: Sequence[tuple[Any, Any, Any, int, int, Any]], sequence_len: int, keep_end: bool, default_excludes: bool, "
-                "gitignore: bool, rehash: bool, use_cache: bool, max_bytes: int, threads: int, notice: Callable[[str], object], "
+  m.def("sync_sections", &sync_sections, "store"_a, "tokenizer"_a, "tokenizer_name"_a,
+        "chat_template"_a.none(), "eos_token"_a.none(), "sources"_a, "sequence_len"_a, "keep_end"_a,
+        "default_excludes"_a, "gitignore"_a, "rehash"_a, "use_cache"_a, "max_bytes"_a, "threads"_a,
+        "notice"_a, "progress"_a.none(),
+        nb::sig("def sync_sections(store: StoreBase, tokenizer: Any, tokenizer_name: str, chat_template: str "
+                "| None, eos_token: str | None, "
+                "sources: Sequence[tuple[Any, Any, Any, int, int, Any]], sequence_len: int, keep_end: bool, "
+                "default_excludes: bool, "
+                "gitignore: bool, rehash: bool, use_cache: bool, max_bytes: int, threads: int, notice: "
+                "Callable[[str], object], "
                 "progress: Callable[[Progress], object] | None) -> SectionRun"));
   m.def("prune_sections", &prune_sections, "store"_a, "roots"_a, "older_than"_a, "progress"_a.none(),
-        nb::sig("def prune_sections(store: Store, roots: Sequence[Any], older_than: float | datetime.timedelta | str, "
+        nb::sig("def prune_sections(store: Store, roots: Sequence[Any], older_than: float | "
+                "datetime.timedelta | str, "
                 "progress: Callable[[Progress], object] | None) -> RemovalReport"));
   m.def("read_dlm", &read_dlm, "path"_a, "home"_a,
         nb::sig("def read_dlm(path: str | os.PathLike[str], home: str | os.PathLike[str]) -> dict[str, Any]"),

@@ -22,21 +22,28 @@ std::filesystem::path tokenizer_path(const CommandContext& context, const std::s
   return context.environment.working_directory / name;
 }
 
-Result<std::shared_ptr<const Tokenizer>> load_tokenizer(const CommandContext& context, const std::string& name) {
+Result<std::shared_ptr<const Tokenizer>> load_tokenizer(const CommandContext& context,
+                                                        const std::string& name) {
   const std::filesystem::path file = tokenizer_path(context, name);
-  if (const auto pattern = context.arguments.text("pattern")) return Tokenizer::load_tiktoken(file, {*pattern});
+  if (const auto pattern = context.arguments.text("pattern"))
+    return Tokenizer::load_tiktoken(file, {*pattern});
   return load_tokenizer_file(context, file);
 }
 
-Result<std::shared_ptr<const Tokenizer>> load_tokenizer_file(const CommandContext& context, const std::filesystem::path& file) {
+Result<std::shared_ptr<const Tokenizer>> load_tokenizer_file(const CommandContext& context,
+                                                             const std::filesystem::path& file) {
   auto tokenizer = Tokenizer::load(file);
   // Only what names a part is a refusal of it; the rest is no tokenizer at all.
-  if (tokenizer.ok() || tokenizer.error().code != ErrorCode::incompatible || tokenizer.error().message.find("tokenizer.json, ") == std::string::npos)
+  if (tokenizer.ok() || tokenizer.error().code != ErrorCode::incompatible ||
+      tokenizer.error().message.find("tokenizer.json, ") == std::string::npos)
     return tokenizer;
   if (!context.environment.load_refused_tokenizer)
-    return Error{ErrorCode::incompatible, tokenizer.error().message + "; the Python package runs it on HuggingFace's engine: pip install lmemo tokenizers"};
+    return Error{ErrorCode::incompatible,
+                 tokenizer.error().message +
+                     "; the Python package runs it on HuggingFace's engine: pip install lmemo tokenizers"};
   std::error_code ignored;
-  const std::filesystem::path json = std::filesystem::is_directory(file, ignored) ? file / "tokenizer.json" : file;
+  const std::filesystem::path json =
+      std::filesystem::is_directory(file, ignored) ? file / "tokenizer.json" : file;
   auto refused = context.environment.load_refused_tokenizer(json);
   if (!refused.ok()) return tokenizer;  // Ours says more.
   context.console.note(tokenizer.error().message + "; HuggingFace's engine runs it, slowly");

@@ -18,9 +18,11 @@ OptionSpec pattern_option();
 
 // Relative names count from the working directory.
 std::filesystem::path tokenizer_path(const CommandContext& context, const std::string& name);
-Result<std::shared_ptr<const Tokenizer>> load_tokenizer(const CommandContext& context, const std::string& name);
+Result<std::shared_ptr<const Tokenizer>> load_tokenizer(const CommandContext& context,
+                                                        const std::string& name);
 // A tokenizer.json or a directory with one; in the Python package also what only HuggingFace's engine runs.
-Result<std::shared_ptr<const Tokenizer>> load_tokenizer_file(const CommandContext& context, const std::filesystem::path& file);
+Result<std::shared_ptr<const Tokenizer>> load_tokenizer_file(const CommandContext& context,
+                                                             const std::filesystem::path& file);
 // The one that --tokenizer names.
 Result<std::shared_ptr<const Tokenizer>> tokenizer_argument(const CommandContext& context);
 

@@ -14,7 +14,8 @@
 namespace lmemo {
 
 // incompatible if the ids are others than this store saw under this identity. A store that cannot be written is no error.
-Status check_canary(const std::filesystem::path& store_directory, const Tokenizer& tokenizer, const Digest& identity);
+Status check_canary(const std::filesystem::path& store_directory, const Tokenizer& tokenizer,
+                    const Digest& identity);
 // For a store that has nothing left of any tokenizer.
 void forget_canaries(const std::filesystem::path& store_directory);
 

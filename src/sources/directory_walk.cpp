@@ -251,7 +251,8 @@ class DirectoryWalk {
     std::error_code error;
     const std::filesystem::path target = std::filesystem::weakly_canonical(root_.directory() / path, error);
     if (error) return false;  // A loop, or a link to nothing: it leads nowhere.
-    const auto [end, ignored] = std::mismatch(boundary_.begin(), boundary_.end(), target.begin(), target.end());
+    const auto [end, ignored] =
+        std::mismatch(boundary_.begin(), boundary_.end(), target.begin(), target.end());
     return end != boundary_.end();
   }
 

@@ -128,7 +128,8 @@ Status StatMemoryWriter::write(const std::filesystem::path& file) const {
 
   FileSystem& files = real_file_system();
   static std::atomic<uint64_t> drafts{0};  // Two threads may write one memory at once.
-  const std::filesystem::path draft = file.string() + "." + std::to_string(::getpid()) + "-" + std::to_string(++drafts) + ".draft";
+  const std::filesystem::path draft =
+      file.string() + "." + std::to_string(::getpid()) + "-" + std::to_string(++drafts) + ".draft";
   LMEMO_TRY(files.remove(draft));  // Left by a dead process that had our number.
   LMEMO_ASSIGN(std::unique_ptr<WritableFile> out, files.create(draft));
   const std::array<Bytes, 4> parts = {bytes_of(head), bytes_of(label_), bytes_of(entries_), bytes_of(paths_)};

@@ -79,7 +79,9 @@ DiskStore::DiskStore(Path directory, StoreOptions options, const StoreEnvironmen
   batch_bytes_ = std::max(options_.segment_bytes, kMinBatchBytes);
   // A batch is what the limit cannot use, so it is a small part of it; but not so small that it would be merged again and again.
   if (options_.max_bytes > 0)
-    batch_bytes_ = std::min(batch_bytes_, std::max({options_.max_bytes / 32, std::min(options_.max_bytes / 16, kLargestMergedBytes), kMinBatchBytes}));
+    batch_bytes_ = std::min(
+        batch_bytes_, std::max({options_.max_bytes / 32,
+                                std::min(options_.max_bytes / 16, kLargestMergedBytes), kMinBatchBytes}));
   for (const auto& [kind, limit] : options_.max_bytes_by_kind)
     if (limit > 0) kind_limits_[kind].max_bytes = limit;
   has_kind_limits_ = !kind_limits_.empty();
@@ -237,7 +239,8 @@ void DiskStore::limit_kind(const std::string& kind, uint64_t max_bytes) {
     KindLimit& limit = kind_limits_[kind] = {max_bytes, 0};
     for (const SegmentPtr& segment : directory_.segments())
       for (uint32_t ordinal = 0; ordinal < segment->entries().size(); ++ordinal)
-        if (segment->has_mark(ordinal, Segment::kTouched) && is_alive(*segment, ordinal) && segment->kind_name(segment->entry(ordinal).kind) == kind)
+        if (segment->has_mark(ordinal, Segment::kTouched) && is_alive(*segment, ordinal) &&
+            segment->kind_name(segment->entry(ordinal).kind) == kind)
           limit.run_bytes += stored_bytes(segment->entry(ordinal));
   }
   has_kind_limits_ = !kind_limits_.empty();
@@ -245,15 +248,19 @@ void DiskStore::limit_kind(const std::string& kind, uint64_t max_bytes) {
 
 // One batch less than the whole: what is being rewritten needs a place beside what is there.
 uint64_t DiskStore::limit_for_run() const {
-  return options_.max_bytes == 0 ? UINT64_MAX : options_.max_bytes - std::min(options_.max_bytes, batch_bytes_);
+  return options_.max_bytes == 0 ? UINT64_MAX
+                                 : options_.max_bytes - std::min(options_.max_bytes, batch_bytes_);
 }
 
 Status DiskStore::check_run_fits_locked(std::string_view kind, uint64_t kind_bytes, uint64_t all_bytes) {
   const auto complain = [&](uint64_t limit, const std::string& whose, const std::string& setting) {
-    return Error{ErrorCode::no_space, "this run alone needs more than the limit of " + std::to_string(limit) + " bytes " + whose + " " +
-                                          directory_path_.string() + ": what is over it is not stored; raise " + setting + " or store less"};
+    return Error{ErrorCode::no_space, "this run alone needs more than the limit of " + std::to_string(limit) +
+                                          " bytes " + whose + " " + directory_path_.string() +
+                                          ": what is over it is not stored; raise " + setting +
+                                          " or store less"};
   };
-  if (run_bytes_.load(std::memory_order_relaxed) + all_bytes > limit_for_run()) return complain(options_.max_bytes, "of", "max_bytes");
+  if (run_bytes_.load(std::memory_order_relaxed) + all_bytes > limit_for_run())
+    return complain(options_.max_bytes, "of", "max_bytes");
   const auto limit = kind_limits_.find(kind);
   if (limit != kind_limits_.end() && limit->second.run_bytes + kind_bytes > limit->second.max_bytes)
     return complain(limit->second.max_bytes, "for " + std::string(kind) + " in", "its limit");
@@ -446,8 +453,11 @@ Status DiskStore::put_many(std::span<const Item> items) {
       status = check_puttable(*item.key, item.value);
       const std::string_view encoding = text_of(item.key->encoding());
       const uint64_t cost = stored_bytes(static_cast<uint16_t>(encoding.size()), item.value.size());
-      uint64_t* const of_kind = kind_limits_.empty() || !kind_limits_.contains(item.key->kind()) ? nullptr : &limited_bytes[item.key->kind()];
-      if (status.ok()) status = check_run_fits_locked(item.key->kind(), cost + (of_kind ? *of_kind : 0), bytes + cost);
+      uint64_t* const of_kind = kind_limits_.empty() || !kind_limits_.contains(item.key->kind())
+                                    ? nullptr
+                                    : &limited_bytes[item.key->kind()];
+      if (status.ok())
+        status = check_run_fits_locked(item.key->kind(), cost + (of_kind ? *of_kind : 0), bytes + cost);
       if (!status.ok()) break;
       records.push_back({RecordType::value, item.key->digest(), encoding, item.value, 0, 0});
       bytes += cost;
@@ -455,7 +465,8 @@ Status DiskStore::put_many(std::span<const Item> items) {
     }
     // At once, so that two who put at the same time do not both take the last place.
     run_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-    for (const auto& [limited, its_bytes] : limited_bytes) kind_limits_.find(limited)->second.run_bytes += its_bytes;
+    for (const auto& [limited, its_bytes] : limited_bytes)
+      kind_limits_.find(limited)->second.run_bytes += its_bytes;
   }
   if (!status.ok() && status.error().code == ErrorCode::no_space)
     notify(ErrorCode::no_space, "run over the limit", status.error().message);
@@ -464,7 +475,8 @@ Status DiskStore::put_many(std::span<const Item> items) {
   const Lock lock(mutex_);
   if (!written.ok()) {
     failed_puts_ += items.size();
-    run_bytes_.fetch_sub(std::min(bytes, run_bytes_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
+    run_bytes_.fetch_sub(std::min(bytes, run_bytes_.load(std::memory_order_relaxed)),
+                         std::memory_order_relaxed);
     for (const auto& [limited, its_bytes] : limited_bytes) forget_kind_bytes_locked(limited, its_bytes);
     return written;
   }

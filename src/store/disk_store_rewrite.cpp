@@ -41,7 +41,8 @@ uint64_t DiskStore::limit_for_segments() const {
 }
 
 void DiskStore::forget_run_bytes(std::string_view kind, uint64_t bytes) {
-  run_bytes_.fetch_sub(std::min(bytes, run_bytes_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
+  run_bytes_.fetch_sub(std::min(bytes, run_bytes_.load(std::memory_order_relaxed)),
+                       std::memory_order_relaxed);
   const Lock lock(mutex_);
   forget_kind_bytes_locked(kind, bytes);
 }
@@ -478,7 +479,8 @@ Result<RemovalReport> DiskStore::evict_until(const std::string& kind, uint64_t t
   }
   // One that has nothing to drop and nothing dead to speak of would only be copied.
   std::erase_if(plans, [&](const Plan& plan) {
-    const bool has_gaps = static_cast<double>(reclaimable(plan)) > kMinGain * static_cast<double>(plan.segment->file_bytes());
+    const bool has_gaps =
+        static_cast<double>(reclaimable(plan)) > kMinGain * static_cast<double>(plan.segment->file_bytes());
     return plan.dropped_entries == 0 && !plan.has_copies && !has_gaps;
   });
   // The emptiest first, and no more of them than it takes: a segment that stays is not copied for little.
@@ -504,7 +506,9 @@ Result<RemovalReport> DiskStore::evict_until(const std::string& kind, uint64_t t
     for (uint32_t ordinal = 0; ordinal < plan.fates.size(); ++ordinal)
       if (plan.fates[ordinal] != Fate::keep && plan.segment->has_mark(ordinal, Segment::kTouched)) {
         const IndexEntry& entry = plan.segment->entry(ordinal);
-        unprotected[entry.kind == kErasureKind ? std::string() : std::string(plan.segment->kind_name(entry.kind))] += stored_bytes(entry);
+        unprotected[entry.kind == kErasureKind ? std::string()
+                                               : std::string(plan.segment->kind_name(entry.kind))] +=
+            stored_bytes(entry);
       }
   LMEMO_TRY(rewrite(std::move(plans), watch));
   for (const auto& [its_kind, bytes] : unprotected) forget_run_bytes(its_kind, bytes);
@@ -532,7 +536,8 @@ Status DiskStore::make_room(uint64_t for_bytes) {
     }
     // A little more than needed, so that not every batch has to make room.
     const uint64_t target = limit - limit / 8;
-    if (used + pending > limit) LMEMO_TRY(evict_until(kind, target > pending ? target - pending : 0, true, {}));
+    if (used + pending > limit)
+      LMEMO_TRY(evict_until(kind, target > pending ? target - pending : 0, true, {}));
   }
   if (options_.max_bytes == 0) return {};
   uint64_t used = 0;
@@ -558,7 +563,8 @@ void DiskStore::merge_small_segments() {
     std::vector<SegmentPtr> classes[3];
     // Where batches are small, so are the segments that a merge makes: those of about that size are left alone.
     for (const auto& [name, segment] : published_)
-      if (const int number = merge_class(segment->file_bytes()); number >= 0 && segment->file_bytes() < batch_bytes_ / 2)
+      if (const int number = merge_class(segment->file_bytes());
+          number >= 0 && segment->file_bytes() < batch_bytes_ / 2)
         classes[number].push_back(segment);
     const auto crowded = std::find_if(std::begin(classes), std::end(classes),
                                       [](const auto& segments) { return segments.size() >= kMergeCount; });

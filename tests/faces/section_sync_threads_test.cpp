@@ -16,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kTokenizer = R"({"version": "1.0", "truncation": null, "padding": null, "normalizer": null,
+constexpr std::string_view kTokenizer =
+    R"({"version": "1.0", "truncation": null, "padding": null, "normalizer": null,
   "pre_tokenizer": null, "post_processor": null, "decoder": null, "added_tokens": [],
   "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2, "\n": 3, "ab": 4}, "merges": ["a b"]}})";
 
@@ -38,7 +39,8 @@ std::string content_of(size_t file) {
 
 void make_tree(const fs::path& folder, size_t files) {
   for (size_t i = 0; i < files; ++i) {
-    const fs::path path = folder / ("d" + std::to_string(i % 17)) / std::to_string(i % 5) / (std::to_string(i) + ".txt");
+    const fs::path path =
+        folder / ("d" + std::to_string(i % 17)) / std::to_string(i % 5) / (std::to_string(i) + ".txt");
     fs::create_directories(path.parent_path());
     std::ofstream(path) << content_of(i);
   }
@@ -124,7 +126,8 @@ TEST_CASE("walks of one tree at once list the same") {
       threads.emplace_back([&] {
         const auto listing = walk_sources(folder.path(), {.threads = 4});
         different += !listing.ok() || listing->size() != files;
-        for (size_t file = 1; listing.ok() && file < listing->size(); ++file) different += listing->path(file - 1) >= listing->path(file);
+        for (size_t file = 1; listing.ok() && file < listing->size(); ++file)
+          different += listing->path(file - 1) >= listing->path(file);
       });
   }
   CHECK(different == 0);

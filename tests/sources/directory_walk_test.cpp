@@ -31,7 +31,8 @@ using Paths = std::vector<std::string>;
 
 TEST_CASE("files come sorted by their whole path, whatever the number of threads") {
   const test::TempDirectory folder;
-  for (const char* name : {"a/b.c", "a.c", "a-b/x", "a0", "z", "a/a/a", "B"}) write(folder.path() / name, name);
+  for (const char* name : {"a/b.c", "a.c", "a-b/x", "a0", "z", "a/a/a", "B"})
+    write(folder.path() / name, name);
   for (const unsigned threads : {1u, 2u, 5u}) {
     const auto listing = walk_sources(folder.path(), {.threads = threads});
     REQUIRE(listing.ok());
@@ -45,7 +46,8 @@ TEST_CASE("files come sorted by their whole path, whatever the number of threads
 
 TEST_CASE("globs, default excludes and limits choose") {
   const test::TempDirectory folder;
-  for (const char* name : {"a.py", "b/c.py", "b/d.txt", "node_modules/x.py", "b/.env.local", "k/id_rsa", "vendor/x/y.py", "poetry.lock"})
+  for (const char* name : {"a.py", "b/c.py", "b/d.txt", "node_modules/x.py", "b/.env.local", "k/id_rsa",
+                           "vendor/x/y.py", "poetry.lock"})
     write(folder.path() / name, name);
   const auto with = [&](WalkOptions options) {
     const auto listing = walk_sources(folder.path(), options);
@@ -67,14 +69,51 @@ TEST_CASE("globs, default excludes and limits choose") {
 
 TEST_CASE("what everybody wants left out is left out, and sources are not") {
   const test::TempDirectory folder;
-  for (const char* name :
-       {".git/HEAD", ".hg/store/data", ".svn/entries", ".env", ".env.production", "src/.env.local", "user/id_rsa", "user/id_ed25519", "a/b.pem", "a/b.key",
-        "app/secrets.toml", "src/__pycache__/x.pyc", ".venv/lib/x.py", "venv/bin/activate", "node_modules/r/i.js", "web/a.min.js", "web/a.min.css", "web/a.map",
-        "target/release/app", "lib/x.rlib", "lib/App.class", "lib/app.jar", "src/x.so", "src/x.dylib", "src/x.dll", "build/out.txt", "dist/index.html",
-        "__generated__/p.py", "generated/api.py", "package-lock.json", "sub/yarn.lock", "Cargo.lock", "uv.lock", "Pipfile.lock", "pnpm-lock.yaml",
-        "assets/logo.png", "docs/d.pdf", "release.zip", "a.tar.gz", "assets/c.wasm", ".dlm/training.yaml", "src/.dlm/ignore"})
+  for (const char* name : {".git/HEAD",
+                           ".hg/store/data",
+                           ".svn/entries",
+                           ".env",
+                           ".env.production",
+                           "src/.env.local",
+                           "user/id_rsa",
+                           "user/id_ed25519",
+                           "a/b.pem",
+                           "a/b.key",
+                           "app/secrets.toml",
+                           "src/__pycache__/x.pyc",
+                           ".venv/lib/x.py",
+                           "venv/bin/activate",
+                           "node_modules/r/i.js",
+                           "web/a.min.js",
+                           "web/a.min.css",
+                           "web/a.map",
+                           "target/release/app",
+                           "lib/x.rlib",
+                           "lib/App.class",
+                           "lib/app.jar",
+                           "src/x.so",
+                           "src/x.dylib",
+                           "src/x.dll",
+                           "build/out.txt",
+                           "dist/index.html",
+                           "__generated__/p.py",
+                           "generated/api.py",
+                           "package-lock.json",
+                           "sub/yarn.lock",
+                           "Cargo.lock",
+                           "uv.lock",
+                           "Pipfile.lock",
+                           "pnpm-lock.yaml",
+                           "assets/logo.png",
+                           "docs/d.pdf",
+                           "release.zip",
+                           "a.tar.gz",
+                           "assets/c.wasm",
+                           ".dlm/training.yaml",
+                           "src/.dlm/ignore"})
     write(folder.path() / name, "x");
-  const Paths sources = {"Makefile", "README.md", "app/models/user.java", "docs/guide.md", "lib/auth.go", "src/building.py", "src/keys.c", "src/main.py"};
+  const Paths sources = {"Makefile",    "README.md",       "app/models/user.java", "docs/guide.md",
+                         "lib/auth.go", "src/building.py", "src/keys.c",           "src/main.py"};
   for (const std::string& name : sources) write(folder.path() / name, "x");
   CHECK(paths_of(*walk_sources(folder.path())) == sources);
 }
@@ -86,13 +125,15 @@ TEST_CASE("links count as leaving where they leave the boundary that is given") 
   fs::create_symlink("../other/a", folder.path() / "src/near");
   fs::create_symlink("/etc/hostname", folder.path() / "src/far");
   CHECK(walk_sources(folder.path() / "src")->escaping_links() == Paths{"far", "near"});
-  CHECK(walk_sources(folder.path() / "src", {.boundary = fs::canonical(folder.path())})->escaping_links() == Paths{"far"});
+  CHECK(walk_sources(folder.path() / "src", {.boundary = fs::canonical(folder.path())})->escaping_links() ==
+        Paths{"far"});
 }
 
 TEST_CASE("ignore files are honoured on request") {
   const test::TempDirectory folder;
   write(folder.path() / ".gitignore", "*.log\nout/\n");
-  for (const char* name : {"a.log", "a.c", "out/x.c", "sub/b.log", "sub/keep.log"}) write(folder.path() / name, name);
+  for (const char* name : {"a.log", "a.c", "out/x.c", "sub/b.log", "sub/keep.log"})
+    write(folder.path() / name, name);
   write(folder.path() / "sub/.gitignore", "!keep.log\n");
   const auto listing = walk_sources(folder.path(), {.use_ignore_files = true});
   REQUIRE(listing.ok());
@@ -155,7 +196,9 @@ TEST_CASE("text is told from binary, UTF-8 is checked, line ends are made the sa
   }
   CHECK_FALSE(is_utf8("abc\xE2\x82"));
   std::string scratch;
-  CHECK(normalized_text("\xEF\xBB\xBF" "a\r\nb\rc\n\r\r\n", scratch) == "a\nb\nc\n\n\n");
+  CHECK(normalized_text("\xEF\xBB\xBF"
+                        "a\r\nb\rc\n\r\r\n",
+                        scratch) == "a\nb\nc\n\n\n");
   CHECK(normalized_text("\xEF\xBB\xBF", scratch).empty());
   CHECK(normalized_text("\r", scratch) == "\n");
   CHECK(normalized_text("plain\n", scratch) == "plain\n");

@@ -243,8 +243,10 @@ TEST_CASE("a run larger than the limit of a kind stays within it and keeps what 
       uint64_t most = 0;
       for (int i = 0; i < 1500; ++i) {
         const Key key = key_of("tokens", i);
-        if (store->find(key)) ++hits;
-        else [[maybe_unused]] const Status lost = store->put(key, bytes_of(value_of(5000)));
+        if (store->find(key))
+          ++hits;
+        else [[maybe_unused]]
+          const Status lost = store->put(key, bytes_of(value_of(5000)));
         if (i % 100 == 99) most = std::max(most, store->stats().kinds.at("tokens").stored_bytes);
       }
       CHECK(most <= kLimit);

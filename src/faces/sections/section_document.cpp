@@ -46,7 +46,8 @@ Result<SectionDocument> read_document(const std::filesystem::path& path, const s
                                                       ", outside " + folder.string() + "; sources_policy is strict"};
       document.warnings.push_back(path.string() + ": source " + entry.path + " is outside the document's directory");
     }
-    document.sources.push_back({source, entry.include, entry.exclude, entry.max_files.value_or(0), entry.max_bytes_per_file.value_or(0),
+    document.sources.push_back({source, entry.include, entry.exclude, entry.max_files.value_or(0),
+                                entry.max_bytes_per_file.value_or(0),
                                 parsed->is_strict ? folder : std::filesystem::path()});
   }
   return document;

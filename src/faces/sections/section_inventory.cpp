@@ -29,10 +29,13 @@ struct Reachable {
     for (const FoundMemory& found : current) {
       add_keys(*found.memory, keys);
       const auto since_1970 = std::chrono::file_clock::to_sys(found.used).time_since_epoch();
-      newest_ns = std::max<int64_t>(newest_ns, std::chrono::duration_cast<std::chrono::nanoseconds>(since_1970).count());
+      newest_ns = std::max<int64_t>(newest_ns,
+                                    std::chrono::duration_cast<std::chrono::nanoseconds>(since_1970).count());
     }
   }
-  bool is_orphan(const EntryInfo& entry) const { return entry.written_ns <= newest_ns && !keys.contains(entry.digest); }
+  bool is_orphan(const EntryInfo& entry) const {
+    return entry.written_ns <= newest_ns && !keys.contains(entry.digest);
+  }
 };
 
 }  // namespace
@@ -89,12 +92,15 @@ Result<SectionInventory> take_inventory(Store& store, const std::filesystem::pat
   return inventory;
 }
 
-SectionFilter sections_of(const std::filesystem::path& directory, const std::vector<std::filesystem::path>& roots, int64_t before_ns) {
+SectionFilter sections_of(const std::filesystem::path& directory,
+                          const std::vector<std::filesystem::path>& roots, int64_t before_ns) {
   if (roots.empty()) return [before_ns](const EntryInfo& entry) { return entry.accessed_ns < before_ns; };
   DigestSet keys, others;
   for (const FoundMemory& found : tree_memories(directory)) add_keys(*found.memory, is_one_of(found.label.root, roots) ? keys : others);
   for (const Digest& key : others) keys.erase(key);
-  return [before_ns, keys = std::move(keys)](const EntryInfo& entry) { return entry.accessed_ns < before_ns && keys.contains(entry.digest); };
+  return [before_ns, keys = std::move(keys)](const EntryInfo& entry) {
+    return entry.accessed_ns < before_ns && keys.contains(entry.digest);
+  };
 }
 
 Result<RemovalReport> remove_sections(Store& store, const SectionFilter& goes, const Watch& watch) {
@@ -125,8 +131,9 @@ void forget_roots(const std::filesystem::path& directory, const std::vector<std:
   if (roots.empty()) forget_canaries(directory);
 }
 
-Result<SectionRecipe> section_recipe(const std::filesystem::path& path, const std::string& pattern, EosChoice eos,
-                                     const std::optional<std::string>& eos_token, const LoadTokenizerFile& load) {
+Result<SectionRecipe> section_recipe(const std::filesystem::path& path, const std::string& pattern,
+                                     EosChoice eos, const std::optional<std::string>& eos_token,
+                                     const LoadTokenizerFile& load) {
   SectionRecipe recipe;
   recipe.tokenizer_name = path.string();
   std::error_code error;

@@ -21,7 +21,8 @@ struct SectionTotal {
 
 struct SectionInventory {
   SectionTotal all;
-  SectionTotal orphans;                               // No tree leads to them any more, after an edit or another tokenizer. Of the whole store.
+  SectionTotal
+      orphans;  // No tree leads to them any more, after an edit or another tokenizer. Of the whole store.
   std::map<std::string, SectionTotal> by_tokenizer;   // By the hex of its identity.
   std::map<std::string, std::string> tokenizer_names;
 };
@@ -32,7 +33,8 @@ Result<SectionInventory> take_inventory(Store& store, const std::filesystem::pat
 using DigestSet = std::unordered_set<Digest>;
 using SectionFilter = std::function<bool(const EntryInfo&)>;
 // Those of these roots that no other tree uses, or all if there are none; not used since `before_ns`.
-SectionFilter sections_of(const std::filesystem::path& directory, const std::vector<std::filesystem::path>& roots, int64_t before_ns = INT64_MAX);
+SectionFilter sections_of(const std::filesystem::path& directory,
+                          const std::vector<std::filesystem::path>& roots, int64_t before_ns = INT64_MAX);
 // Erases them and gives the space back.
 Result<RemovalReport> remove_sections(Store& store, const SectionFilter& goes, const Watch& watch = {});
 // Erases orphans; how many bytes of them. `place` is the tree of a sync that is under way. What others are making while this looks is left
@@ -44,8 +46,10 @@ void forget_roots(const std::filesystem::path& directory, const std::vector<std:
 
 // What tokenizer.json or model directory at `path`, already loaded or not, means for sections.
 enum class EosChoice { if_known, always, never };
-using LoadTokenizerFile = std::function<Result<std::shared_ptr<const Tokenizer>>(const std::filesystem::path& file)>;
-Result<SectionRecipe> section_recipe(const std::filesystem::path& path, const std::string& pattern, EosChoice eos,
-                                     const std::optional<std::string>& eos_token, const LoadTokenizerFile& load);
+using LoadTokenizerFile =
+    std::function<Result<std::shared_ptr<const Tokenizer>>(const std::filesystem::path& file)>;
+Result<SectionRecipe> section_recipe(const std::filesystem::path& path, const std::string& pattern,
+                                     EosChoice eos, const std::optional<std::string>& eos_token,
+                                     const LoadTokenizerFile& load);
 
 }  // namespace lmemo

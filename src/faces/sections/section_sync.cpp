@@ -78,8 +78,10 @@ Status SourceSync::run() {
   named_ = std::filesystem::canonical(source_.source.path, gone);  // A file keeps its own memory, not its directory's.
   for (const std::string& link : listing.escaping_links()) {
     if (!walk.boundary.empty())
-      return Error{ErrorCode::invalid_argument, (listing.root() / link).string() + ": a symbolic link that leaves " + walk.boundary.string() +
-                                                    "; sources_policy is strict: exclude it, or make the policy permissive"};
+      return Error{ErrorCode::invalid_argument,
+                   (listing.root() / link).string() + ": a symbolic link that leaves " +
+                       walk.boundary.string() +
+                       "; sources_policy is strict: exclude it, or make the policy permissive"};
     notice((listing.root() / link).string() + ": a symbolic link that leaves the source; left out");
   }
   for (const std::string& name : listing.unreadable()) notice((listing.root() / name).string() + ": cannot be read; left out");
@@ -92,7 +94,8 @@ Status SourceSync::run() {
     if (!directory_.empty()) {
       std::error_code ignored;
       std::filesystem::create_directories(place_.folder, ignored);
-      if (auto claims = ClaimFile::open(place_.folder / kClaimsName); claims.ok()) claims_.emplace(std::move(*claims));
+      if (auto claims = ClaimFile::open(place_.folder / kClaimsName); claims.ok())
+        claims_.emplace(std::move(*claims));
     }
     last_publish_ns_ = monotonic_ns();
     {
@@ -210,21 +213,27 @@ void SourceSync::look_for_room() {
   const auto kind = stats.kinds.find(kSectionsKind);
   const KindStats sections = kind == stats.kinds.end() ? KindStats{} : kind->second;
   uint64_t limit = stats.max_bytes, used = stats.disk_bytes;
-  if (sections.max_bytes > 0 && (limit == 0 || sections.max_bytes < limit)) limit = sections.max_bytes, used = sections.stored_bytes;
-  const uint64_t files = source_.listing.size(), width = bytes_per_token(width_), source_bytes = source_.listing.total_bytes();
-  const auto bytes_for = [&](double tokens, uint64_t count) { return static_cast<uint64_t>(tokens) * width + count * kEntryOverheadBytes; };
+  if (sections.max_bytes > 0 && (limit == 0 || sections.max_bytes < limit))
+    limit = sections.max_bytes, used = sections.stored_bytes;
+  const uint64_t files = source_.listing.size(), width = bytes_per_token(width_),
+                 source_bytes = source_.listing.total_bytes();
+  const auto bytes_for = [&](double tokens, uint64_t count) {
+    return static_cast<uint64_t>(tokens) * width + count * kEntryOverheadBytes;
+  };
   // A token has at least a byte, so mostly nothing has to be sampled.
   if (limit == 0 || used + bytes_for(static_cast<double>(todo_bytes_), todo_.size()) <= limit) return;
   const double rate = sampled_tokens_per_byte();
   if (rate == 0) return;
   const uint64_t needed = used + bytes_for(static_cast<double>(todo_bytes_) * rate, todo_.size());
   if (needed + limit / kSpareShare > limit && !directory_.empty())
-    if (const auto erased = erase_orphans(store_, directory_, &place_, run_.recipe.tokenizer_name); !erased.ok())
+    if (const auto erased = erase_orphans(store_, directory_, &place_, run_.recipe.tokenizer_name);
+        !erased.ok())
       notice("orphans stay: " + erased.error().message);
   const uint64_t estimate = bytes_for(static_cast<double>(source_bytes) * rate, files);
   if (estimate <= limit) return;
-  notice("this corpus takes about " + format_byte_count(estimate) + " of cache, the limit is " + format_byte_count(limit) +
-         ": later runs will hit about " + format_fixed(100.0 * static_cast<double>(limit) / static_cast<double>(estimate), 0) +
+  notice("this corpus takes about " + format_byte_count(estimate) + " of cache, the limit is " +
+         format_byte_count(limit) + ": later runs will hit about " +
+         format_fixed(100.0 * static_cast<double>(limit) / static_cast<double>(estimate), 0) +
          " % of it; raise max_bytes, or narrow the corpus with include and exclude");
 }
 
@@ -235,7 +244,8 @@ void SourceSync::make_groups() {
   for (const uint32_t file : todo_) by_bucket.emplace_back(bucket_of(listing.path(file)), file);
   std::sort(by_bucket.begin(), by_bucket.end());
   // By the size of the whole listing, which two processes are likely to agree on.
-  const uint64_t count = std::clamp<uint64_t>(std::bit_ceil(listing.size() / kFilesPerGroup + 1), 1, kClaimCount);
+  const uint64_t count =
+      std::clamp<uint64_t>(std::bit_ceil(listing.size() / kFilesPerGroup + 1), 1, kClaimCount);
   const uint64_t buckets = kClaimCount / count;
   todo_.clear();
   for (const auto& [bucket, file] : by_bucket) {
@@ -432,7 +442,8 @@ void SourceSync::settle_copies() {
 Status SourceSync::remember() {
   std::error_code error;
   if (!is_memory_changed_) {
-    std::filesystem::last_write_time(place_.file, std::filesystem::file_time_type::clock::now(), error);  // Used: current_memories().
+    std::filesystem::last_write_time(place_.file, std::filesystem::file_time_type::clock::now(),
+                                     error);  // Used: current_memories().
     return {};
   }
   const SourceListing& listing = source_.listing;

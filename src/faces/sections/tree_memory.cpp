@@ -97,14 +97,16 @@ std::vector<FoundMemory> tree_memories(const std::filesystem::path& store_direct
       auto memory = StatMemory::load_any(file.path());
       if (!memory) continue;
       const auto label = TreeLabel::parse(memory->label());
-      if (label && (root.empty() || label->root == root.string())) found.push_back({file.path(), *label, std::move(memory), file.last_write_time(ignored)});
+      if (label && (root.empty() || label->root == root.string()))
+        found.push_back({file.path(), *label, std::move(memory), file.last_write_time(ignored)});
     }
   }
   std::sort(found.begin(), found.end(), [](const FoundMemory& a, const FoundMemory& b) { return a.file < b.file; });
   return found;
 }
 
-std::vector<FoundMemory> current_memories(std::vector<FoundMemory> all, const TreePlace* being_made, const std::string& its_tokenizer_name) {
+std::vector<FoundMemory> current_memories(std::vector<FoundMemory> all, const TreePlace* being_made,
+                                          const std::string& its_tokenizer_name) {
   const auto view_of = [](const std::filesystem::path& file, const std::string& tokenizer_name) {
     return std::tuple(file.parent_path(), file.filename().string().substr(0, kShortName), tokenizer_name);
   };
@@ -115,7 +117,8 @@ std::vector<FoundMemory> current_memories(std::vector<FoundMemory> all, const Tr
   }
   const auto is_current = [&](const FoundMemory& memory) {
     const auto view = view_of(memory.file, memory.label.tokenizer_name);
-    if (being_made && view == view_of(being_made->file, its_tokenizer_name)) return memory.file == being_made->file;
+    if (being_made && view == view_of(being_made->file, its_tokenizer_name))
+      return memory.file == being_made->file;
     return newest[view] == &memory;
   };
   std::vector<FoundMemory> current;

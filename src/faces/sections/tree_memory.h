@@ -54,7 +54,8 @@ struct FoundMemory {
 std::vector<FoundMemory> tree_memories(const std::filesystem::path& store_directory, const std::filesystem::path& root = {});
 // Those that still count: of one tree and view, and tokenizers of one name, the one that was used last. The others are what a changed
 // tokenizer or option left. `being_made`: a sync that has not remembered anything yet counts as the last.
-std::vector<FoundMemory> current_memories(std::vector<FoundMemory> all, const TreePlace* being_made = nullptr, const std::string& its_tokenizer_name = {});
+std::vector<FoundMemory> current_memories(std::vector<FoundMemory> all, const TreePlace* being_made = nullptr,
+                                          const std::string& its_tokenizer_name = {});
 // Does anybody, but for the caller's own claims, work on a tree of this store?
 bool is_anybody_syncing(const std::filesystem::path& store_directory);
 // A memory of the same tree that another recipe made, to tell why a section is not there: one with the same tokenizer if there
