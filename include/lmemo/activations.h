@@ -45,7 +45,8 @@ enum class TensorType : uint8_t {
   uint8 = 9,
   boolean = 10,
 };
-inline constexpr TensorType kFloatTypes[] = {TensorType::float32, TensorType::bfloat16, TensorType::float16, TensorType::float64};
+inline constexpr TensorType kFloatTypes[] = {TensorType::float32, TensorType::bfloat16, TensorType::float16,
+                                             TensorType::float64};
 
 size_t bytes_per_element(TensorType type);  // 0 for what is no type.
 std::string_view name_of(TensorType type);  // As torch calls it.
@@ -84,8 +85,8 @@ class TensorRecord {
 // A record of one tensor, (rows, columns), from rows that lie `row_stride` bytes apart, to where there is room for it: no byte is
 // written twice. `from` and `to` as in copy_elements().
 uint64_t record_bytes_of_rows(TensorType to, uint64_t rows, uint64_t columns);
-Status write_record_of_rows(TensorType from, const std::byte* source, uint64_t row_stride, TensorType to, uint64_t rows, uint64_t columns,
-                            std::byte* out);
+Status write_record_of_rows(TensorType from, const std::byte* source, uint64_t row_stride, TensorType to,
+                            uint64_t rows, uint64_t columns, std::byte* out);
 
 // Views into the record. Bytes from disk are hostile: every length is checked before it is used.
 Result<std::vector<TensorView>> read_tensors(Bytes record);
@@ -98,19 +99,29 @@ struct RowsView {
 std::optional<RowsView> read_plain_rows(Bytes record);
 // All elements as `to`: the type they are stored in, or another of float16, bfloat16 and float32. `out` takes exactly byte_count() of that type.
 // With a row stride, every `row_bytes` of output are that far apart.
-Status copy_elements(const TensorView& tensor, TensorType to, std::byte* out, uint64_t row_bytes = 0, uint64_t row_stride = 0);
+Status copy_elements(const TensorView& tensor, TensorType to, std::byte* out, uint64_t row_bytes = 0,
+                     uint64_t row_stride = 0);
 
 // ------------------------------------------------------------------------------------------------------ identity
 
-enum class ActivationPart : uint8_t { raw, pooled, router, logits, top_k_logits, perplexity, token_perplexity, mask };
+enum class ActivationPart : uint8_t {
+  raw,
+  pooled,
+  router,
+  logits,
+  top_k_logits,
+  perplexity,
+  token_perplexity,
+  mask
+};
 std::string_view name_of(ActivationPart part);
 std::optional<ActivationPart> activation_part_named(std::string_view name);
 constexpr bool has_layer(ActivationPart part) { return part <= ActivationPart::router; }
 
 struct ActivationSlot {
   ActivationPart part = ActivationPart::raw;
-  int64_t layer = 0;    // Of raw, pooled and router.
-  std::string pooling;  // Of pooled: last_token, first_token, mean, max, or any other name.
+  int64_t layer = 0;                     // Of raw, pooled and router.
+  std::string pooling;                   // Of pooled: last_token, first_token, mean, max, or any other name.
   TensorType stored = TensorType::none;  // A lossy cast is another identity. None for a mask.
 };
 
@@ -137,7 +148,8 @@ class ActivationKeys {
   struct Templates {
     std::mutex mutex;  // Guards made.
     std::map<std::string, std::unique_ptr<const Template>> made;
-    std::array<std::atomic<const Template*>, 256> known{};  // Of made, those without a pooling: by part and stored type.
+    std::array<std::atomic<const Template*>, 256>
+        known{};  // Of made, those without a pooling: by part and stored type.
   };
   const Template& template_of(const ActivationSlot& slot) const;
   std::string encoding(std::string_view prompt_field, const ActivationSlot& slot) const;
@@ -150,11 +162,11 @@ class ActivationKeys {
 // ------------------------------------------------------------------------------------------------------- catalog
 
 struct ActivationModel {
-  std::string encoding;  // As ActivationKeys::model_encoding().
-  std::vector<Field> model;  // As ActivationKeys::of() takes them.
+  std::string encoding;                                     // As ActivationKeys::model_encoding().
+  std::vector<Field> model;                                 // As ActivationKeys::of() takes them.
   std::vector<std::pair<std::string, std::string>> fields;  // For people, sorted by name.
-  std::string name;      // The field "model", if it is a text.
-  std::string hash;      // 16 hexadecimal digits of the encoding.
+  std::string name;                                         // The field "model", if it is a text.
+  std::string hash;                                         // 16 hexadecimal digits of the encoding.
   uint64_t stored_bytes = 0, prompts = 0, entries = 0;
   int64_t oldest_ns = 0, newest_ns = 0;
   std::map<int64_t, uint64_t> raw_layers;  // How many prompts have it.
@@ -182,9 +194,11 @@ class ActivationCatalog {
 
   Result<std::vector<ActivationModel>> models();
   // nullopt if nothing is there. By model_encoding and the prompt's field of a key.
-  Result<std::optional<DiscoveredPrompt>> discover(std::string_view model_encoding, std::string_view prompt_field);
+  Result<std::optional<DiscoveredPrompt>> discover(std::string_view model_encoding,
+                                                   std::string_view prompt_field);
   // For each prompt, in no particular order, which of `layers` have raw states.
-  Result<std::vector<std::vector<bool>>> coverage(std::string_view model_encoding, const std::vector<int64_t>& layers);
+  Result<std::vector<std::vector<bool>>> coverage(std::string_view model_encoding,
+                                                  const std::vector<int64_t>& layers);
 
  private:
   class View;

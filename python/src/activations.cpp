@@ -47,7 +47,8 @@ struct FoundTensors {
   std::vector<TensorView> tensors;
   std::vector<size_t> hit_of;  // For each tensor.
 
-  void copy_to(size_t number, uint64_t address, const std::string& to, uint64_t row_bytes, uint64_t row_stride) const {
+  void copy_to(size_t number, uint64_t address, const std::string& to, uint64_t row_bytes,
+               uint64_t row_stride) const {
     const TensorType type = type_of(to);
     const TensorView& tensor = tensors.at(number);
     Status status;
@@ -80,14 +81,16 @@ uint64_t nonzero_elements(const TensorView& tensor) {
   const size_t size = bytes_per_element(tensor.type);
   uint64_t count = 0;
   for (Bytes left = tensor.stored; left.size() >= size; left = left.subspan(size))
-    count += std::any_of(left.begin(), left.begin() + static_cast<ptrdiff_t>(size), [](std::byte byte) { return byte != std::byte{0}; });
+    count += std::any_of(left.begin(), left.begin() + static_cast<ptrdiff_t>(size),
+                         [](std::byte byte) { return byte != std::byte{0}; });
   return count;
 }
 
 std::string_view prompt_bytes(nb::handle prompt, std::string& kept) {
   Py_ssize_t length = 0;
   if (PyUnicode_Check(prompt.ptr())) {
-    if (const char* text = PyUnicode_AsUTF8AndSize(prompt.ptr(), &length)) return {text, static_cast<size_t>(length)};
+    if (const char* text = PyUnicode_AsUTF8AndSize(prompt.ptr(), &length))
+      return {text, static_cast<size_t>(length)};
     PyErr_Clear();  // A lone surrogate.
     kept = utf8_of(prompt);
     return kept;
@@ -97,17 +100,19 @@ std::string_view prompt_bytes(nb::handle prompt, std::string& kept) {
 
 class Activations {
  public:
-  explicit Activations(nb::object store) : object_(std::move(store)), store_(nb::cast<StoreObject*>(object_)), catalog_(nullptr) {}
+  explicit Activations(nb::object store)
+      : object_(std::move(store)), store_(nb::cast<StoreObject*>(object_)), catalog_(nullptr) {}
 
   void use_torch(nb::object empty, nb::object from_dlpack, nb::dict types) {
     torch_ = TorchTensors(std::move(empty), std::move(from_dlpack), std::move(types));
   }
 
   // nullopt: stored. Else the code of the error, of which the user hears by a notice.
-  std::optional<std::string> put_rows(const ActivationKeys& keys, nb::handle prompt, const std::string& part, const std::string& pooling,
-                                      const std::vector<int64_t>& layers, const std::vector<int64_t>& columns, const std::string& stored,
-                                      bool compress, const std::string& source, uint64_t address, uint64_t rows, uint64_t dim,
-                                      uint64_t row_stride) {
+  std::optional<std::string> put_rows(const ActivationKeys& keys, nb::handle prompt, const std::string& part,
+                                      const std::string& pooling, const std::vector<int64_t>& layers,
+                                      const std::vector<int64_t>& columns, const std::string& stored,
+                                      bool compress, const std::string& source, uint64_t address,
+                                      uint64_t rows, uint64_t dim, uint64_t row_stride) {
     std::string kept;
     const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
     const TensorType from = type_of(source), to = type_of(stored);
@@ -126,7 +131,8 @@ class Activations {
       compressed.reserve(layers.size());
       for (size_t i = 0; i < layers.size() && status.ok(); ++i) {
         slot.layer = layers[i];
-        const std::byte* const first = at_address(address) + static_cast<uint64_t>(columns[i]) * dim * bytes_per_element(from);
+        const std::byte* const first =
+            at_address(address) + static_cast<uint64_t>(columns[i]) * dim * bytes_per_element(from);
         std::byte* const out = buffer.memory.get() + i * record_bytes;
         Result<Key> key = keys.key(prompt_field, slot);
         if (!key.ok()) {
@@ -135,7 +141,8 @@ class Activations {
           status = write_record_of_rows(from, first, row_stride, to, rows, dim, out);
           made_keys.push_back(std::move(*key));
           items.push_back({&made_keys.back(), Bytes(out, record_bytes)});
-        } else if (Result<std::string> record = compressed_rows(from, to, first, rows, dim, row_stride); record.ok()) {
+        } else if (Result<std::string> record = compressed_rows(from, to, first, rows, dim, row_stride);
+                   record.ok()) {
           compressed.push_back(std::move(*record));
           made_keys.push_back(std::move(*key));
           items.push_back({&made_keys.back(), bytes_of(compressed.back())});
@@ -150,7 +157,8 @@ class Activations {
   }
 
   using Source = std::tuple<std::string, std::vector<uint64_t>, uint64_t>;  // dtype, shape, address
-  std::optional<std::string> put_tensors(const ActivationKeys& keys, nb::handle prompt, const std::string& part, std::optional<std::string> stored,
+  std::optional<std::string> put_tensors(const ActivationKeys& keys, nb::handle prompt,
+                                         const std::string& part, std::optional<std::string> stored,
                                          bool compress, const std::vector<Source>& tensors) {
     std::string kept;
     const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
@@ -170,14 +178,17 @@ class Activations {
       const nb::gil_scoped_release released;
       // Most masks are put again with every layer: the same bytes need no second record.
       const std::optional<Hit> known = store->find(key);
-      if (!known || !std::ranges::equal(known->value(), bytes_of(bytes))) status = store->put(key, bytes_of(bytes));
+      if (!known || !std::ranges::equal(known->value(), bytes_of(bytes)))
+        status = store->put(key, bytes_of(bytes));
     }
     return told(status);
   }
 
   // All layers in one stored type, the first of `order` that has them all; None if there is none, or if they do not fit together.
-  std::optional<FoundTensors> find_layers(const ActivationKeys& keys, nb::handle prompt, const std::string& part, const std::string& pooling,
-                                          const std::vector<int64_t>& layers, const std::vector<std::string>& order) {
+  std::optional<FoundTensors> find_layers(const ActivationKeys& keys, nb::handle prompt,
+                                          const std::string& part, const std::string& pooling,
+                                          const std::vector<int64_t>& layers,
+                                          const std::vector<std::string>& order) {
     std::string kept;
     const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
     ActivationSlot slot{part_of(part), 0, pooling, TensorType::none};
@@ -194,9 +205,12 @@ class Activations {
           slot.layer = layer;
           if (!take(*store, keys.digest(prompt_field, slot), here)) break;
         }
-        const bool fits = here.tensors.size() == layers.size() && std::all_of(here.tensors.begin(), here.tensors.end(), [&](const TensorView& tensor) {
-          return tensor.type == type && tensor.shape.size() == 2 && tensor.shape == here.tensors.front().shape;
-        });
+        const bool fits =
+            here.tensors.size() == layers.size() &&
+            std::all_of(here.tensors.begin(), here.tensors.end(), [&](const TensorView& tensor) {
+              return tensor.type == type && tensor.shape.size() == 2 &&
+                     tensor.shape == here.tensors.front().shape;
+            });
         if (!fits) continue;
         found = std::move(here);
         break;
@@ -206,7 +220,8 @@ class Activations {
     return found;
   }
 
-  std::optional<FoundTensors> find_record(const ActivationKeys& keys, nb::handle prompt, const std::string& part, const std::vector<std::string>& order) {
+  std::optional<FoundTensors> find_record(const ActivationKeys& keys, nb::handle prompt,
+                                          const std::string& part, const std::vector<std::string>& order) {
     std::string kept;
     const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
     ActivationSlot slot{part_of(part), 0, "", TensorType::none};
@@ -225,8 +240,9 @@ class Activations {
   }
 
   // Which of the layers are not there in one of the stored types, by the index alone.
-  std::vector<int64_t> missing_layers(const ActivationKeys& keys, nb::handle prompt, const std::string& part, const std::string& pooling,
-                                      const std::vector<int64_t>& layers, const std::vector<std::string>& order) {
+  std::vector<int64_t> missing_layers(const ActivationKeys& keys, nb::handle prompt, const std::string& part,
+                                      const std::string& pooling, const std::vector<int64_t>& layers,
+                                      const std::vector<std::string>& order) {
     std::string kept;
     const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
     ActivationSlot slot{part_of(part), 0, pooling, TensorType::none};
@@ -247,7 +263,8 @@ class Activations {
 
   // Raw states of one layer of one prompt as a tensor of its own, (1, rows, dim); None if they are not there. Without a copy where the store
   // can lend them to somebody who may write (Store::find_writable).
-  nb::object load_layer(const ActivationKeys& keys, nb::handle prompt, int64_t layer, std::string_view preferred) {
+  nb::object load_layer(const ActivationKeys& keys, nb::handle prompt, int64_t layer,
+                        std::string_view preferred) {
     std::string kept;
     const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
     ActivationSlot slot{ActivationPart::raw, layer, "", TensorType::none};
@@ -260,7 +277,8 @@ class Activations {
       std::optional<WritableHit> hit = store->find_writable(keys.digest(prompt_field, slot));
       if (!hit) continue;
       if (hit->own.data() != nullptr)
-        if (const std::optional<RowsView> rows = read_plain_rows(hit->hit.value()); rows && rows->type == slot.stored && !rows->stored.empty()) {
+        if (const std::optional<RowsView> rows = read_plain_rows(hit->hit.value());
+            rows && rows->type == slot.stored && !rows->stored.empty()) {
           std::byte* const data = hit->own.data() + (rows->stored.data() - hit->hit.value().data());
           made = torch_.over(std::move(*hit), data, rows->type, rows->rows, rows->columns);
           break;
@@ -317,7 +335,8 @@ class Activations {
   nb::object discover(const ActivationKeys& keys, nb::handle prompt) {
     std::string kept;
     const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
-    const std::optional<DiscoveredPrompt> found = value_or_raise(catalog().discover(keys.model_encoding(), prompt_field));
+    const std::optional<DiscoveredPrompt> found =
+        value_or_raise(catalog().discover(keys.model_encoding(), prompt_field));
     const std::shared_ptr<Store> store = store_->hold();
     nb::object tokens = nb::none(), top_k = nb::none();
     if (found && found->has_mask) {
@@ -327,8 +346,10 @@ class Activations {
     }
     for (const TensorType stored : found ? found->top_k_logits : std::vector<TensorType>()) {
       FoundTensors values;
-      if (!take(*store, keys.digest(prompt_field, {ActivationPart::top_k_logits, 0, "", stored}), values)) continue;
-      if (const std::vector<uint64_t>& shape = values.tensors.front().shape; !shape.empty()) top_k = nb::int_(shape.back());
+      if (!take(*store, keys.digest(prompt_field, {ActivationPart::top_k_logits, 0, "", stored}), values))
+        continue;
+      if (const std::vector<uint64_t>& shape = values.tensors.front().shape; !shape.empty())
+        top_k = nb::int_(shape.back());
       break;
     }
     store_->deliver_notices();
@@ -344,9 +365,11 @@ class Activations {
       return list;
     };
     nb::dict pooled;
-    for (const auto& [pooling, its_layers] : found->pooled) pooled[text_to_python(pooling)] = layers(its_layers);
-    return nb::make_tuple(layers(found->raw), pooled, layers(found->router), types(found->logits), types(found->top_k_logits),
-                          types(found->perplexity), types(found->token_perplexity), tokens, top_k);
+    for (const auto& [pooling, its_layers] : found->pooled)
+      pooled[text_to_python(pooling)] = layers(its_layers);
+    return nb::make_tuple(layers(found->raw), pooled, layers(found->router), types(found->logits),
+                          types(found->top_k_logits), types(found->perplexity),
+                          types(found->token_perplexity), tokens, top_k);
   }
 
   void refresh() {
@@ -363,7 +386,8 @@ class Activations {
   }
 
   std::pair<uint64_t, uint64_t> evict(uint64_t target_bytes) {
-    const RemovalReport report = value_or_raise(store_->without_gil([&](Store& store) { return store.evict_kind(kActivationKind, target_bytes); }));
+    const RemovalReport report = value_or_raise(
+        store_->without_gil([&](Store& store) { return store.evict_kind(kActivationKind, target_bytes); }));
     return {report.entries, report.stored_bytes};
   }
 
@@ -381,7 +405,8 @@ class Activations {
     return true;
   }
 
-  static Result<std::string> compressed_rows(TensorType from, TensorType to, const std::byte* source, uint64_t rows, uint64_t dim, uint64_t row_stride) {
+  static Result<std::string> compressed_rows(TensorType from, TensorType to, const std::byte* source,
+                                             uint64_t rows, uint64_t dim, uint64_t row_stride) {
     TensorRecord record;
     std::byte* out = record.add(to, {rows, dim});
     const uint64_t in_bytes = dim * bytes_per_element(from), out_bytes = dim * bytes_per_element(to);
@@ -468,8 +493,10 @@ class Activations {
   TorchTensors torch_;
 };
 
-void convert_floats(const std::string& from, uint64_t source, const std::string& to, uint64_t target, uint64_t count) {
-  TensorView view{type_of(from), {count}, false, Bytes(at_address(source), count * bytes_per_element(type_of(from)))};
+void convert_floats(const std::string& from, uint64_t source, const std::string& to, uint64_t target,
+                    uint64_t count) {
+  TensorView view{
+      type_of(from), {count}, false, Bytes(at_address(source), count * bytes_per_element(type_of(from)))};
   const TensorType type = type_of(to);
   Status status;
   {
@@ -485,38 +512,59 @@ void init_activations(nb::module_& m) {
   nb::class_<ActivationKeys>(m, "ActivationKeys", "The keys of one model's activations.")
       .def(
           "__init__",
-          [](ActivationKeys* self, nb::handle fields) { new (self) ActivationKeys(value_or_raise(ActivationKeys::of(fields_of(fields, nb::dict())))); },
+          [](ActivationKeys* self, nb::handle fields) {
+            new (self) ActivationKeys(value_or_raise(ActivationKeys::of(fields_of(fields, nb::dict()))));
+          },
           "fields"_a, nb::sig("def __init__(self, fields: Mapping[str, FieldValue]) -> None"))
       .def(
           "key",
-          [](const ActivationKeys& self, nb::handle prompt, const std::string& part, std::optional<int64_t> layer, const std::string& pooling,
-             std::optional<std::string> stored) {
+          [](const ActivationKeys& self, nb::handle prompt, const std::string& part,
+             std::optional<int64_t> layer, const std::string& pooling, std::optional<std::string> stored) {
             std::string kept;
-            return value_or_raise(self.key(ActivationKeys::prompt(prompt_bytes(prompt, kept)),
-                                           {part_of(part), layer.value_or(0), pooling, stored ? type_of(*stored) : TensorType::none}));
+            return value_or_raise(self.key(
+                ActivationKeys::prompt(prompt_bytes(prompt, kept)),
+                {part_of(part), layer.value_or(0), pooling, stored ? type_of(*stored) : TensorType::none}));
           },
           "prompt"_a, "part"_a, "layer"_a = nb::none(), "pooling"_a = "", "stored"_a = nb::none(),
-          nb::sig("def key(self, prompt: str, part: str, layer: int | None = None, pooling: str = '', stored: str | None = None) -> Key"),
+          nb::sig("def key(self, prompt: str, part: str, layer: int | None = None, pooling: str = '', "
+                  "stored: str | None = None) -> Key"),
           "The key of one entry, for Store.explain and the like.")
-      .def_prop_ro("encoding", [](const ActivationKeys& self) { return bytes_to_python(bytes_of(self.model_encoding())); },
-                   nb::sig("def encoding(self) -> bytes"), "The model's fields as they stand in a key.");
+      .def_prop_ro(
+          "encoding",
+          [](const ActivationKeys& self) { return bytes_to_python(bytes_of(self.model_encoding())); },
+          nb::sig("def encoding(self) -> bytes"), "The model's fields as they stand in a key.");
 
-  nb::class_<FoundTensors>(m, "FoundTensors", "Tensors that were found, where they lie. They stay valid while this object lives.")
+  nb::class_<FoundTensors>(
+      m, "FoundTensors", "Tensors that were found, where they lie. They stay valid while this object lives.")
       .def("__len__", [](const FoundTensors& self) { return self.tensors.size(); })
-      .def("dtype", [](const FoundTensors& self, size_t number) { return std::string(name_of(self.tensors.at(number).type)); }, "number"_a = 0,
-           "The stored dtype, as torch calls it.")
-      .def("shape", [](const FoundTensors& self, size_t number) { return nb::tuple(nb::cast(self.tensors.at(number).shape)); }, "number"_a = 0,
-           nb::sig("def shape(self, number: int = 0) -> tuple[int, ...]"))
-      .def("is_compressed", [](const FoundTensors& self, size_t number) { return self.tensors.at(number).is_compressed; }, "number"_a = 0)
-      .def("hit", [](const FoundTensors& self, size_t number) { return self.hits.at(self.hit_of.at(number)); }, "number"_a = 0,
-           "The record that holds it: a read-only buffer.")
-      .def("offset",
-           [](const FoundTensors& self, size_t number) {
-             const TensorView& tensor = self.tensors.at(number);
-             return tensor.stored.data() - self.hits.at(self.hit_of.at(number)).value().data();
-           },
-           "number"_a = 0, "Where its elements begin in the record.")
-      .def("copy_to", &FoundTensors::copy_to, "number"_a, "address"_a, "dtype"_a, "row_bytes"_a = 0, "row_stride"_a = 0)
+      .def(
+          "dtype",
+          [](const FoundTensors& self, size_t number) {
+            return std::string(name_of(self.tensors.at(number).type));
+          },
+          "number"_a = 0, "The stored dtype, as torch calls it.")
+      .def(
+          "shape",
+          [](const FoundTensors& self, size_t number) {
+            return nb::tuple(nb::cast(self.tensors.at(number).shape));
+          },
+          "number"_a = 0, nb::sig("def shape(self, number: int = 0) -> tuple[int, ...]"))
+      .def(
+          "is_compressed",
+          [](const FoundTensors& self, size_t number) { return self.tensors.at(number).is_compressed; },
+          "number"_a = 0)
+      .def(
+          "hit", [](const FoundTensors& self, size_t number) { return self.hits.at(self.hit_of.at(number)); },
+          "number"_a = 0, "The record that holds it: a read-only buffer.")
+      .def(
+          "offset",
+          [](const FoundTensors& self, size_t number) {
+            const TensorView& tensor = self.tensors.at(number);
+            return tensor.stored.data() - self.hits.at(self.hit_of.at(number)).value().data();
+          },
+          "number"_a = 0, "Where its elements begin in the record.")
+      .def("copy_to", &FoundTensors::copy_to, "number"_a, "address"_a, "dtype"_a, "row_bytes"_a = 0,
+           "row_stride"_a = 0)
       .def(
           "copy_layers_to",
           [](const FoundTensors& self, uint64_t address, const std::string& dtype, uint64_t row_stride) {
@@ -527,16 +575,22 @@ void init_activations(nb::module_& m) {
   nb::class_<Activations>(m, "NativeActivations", "Tensors in and out of a store.")
       .def(nb::init<nb::object>(), "store"_a, nb::sig("def __init__(self, store: StoreBase) -> None"))
       .def("use_torch", &Activations::use_torch, "empty"_a, "from_dlpack"_a, "types"_a,
-           nb::sig("def use_torch(self, empty: Callable[..., typing.Any], from_dlpack: Callable[[typing.Any], typing.Any], types: dict[str, typing.Any]) -> None"))
-      .def("put_rows", &Activations::put_rows, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layers"_a, "columns"_a, "stored"_a, "compress"_a,
-           "source"_a, "address"_a, "rows"_a, "dim"_a, "row_stride"_a)
-      .def("put_tensors", &Activations::put_tensors, "keys"_a, "prompt"_a, "part"_a, "stored"_a.none(), "compress"_a, "tensors"_a)
-      .def("find_layers", &Activations::find_layers, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layers"_a, "order"_a)
+           nb::sig("def use_torch(self, empty: Callable[..., typing.Any], from_dlpack: "
+                   "Callable[[typing.Any], typing.Any], types: dict[str, typing.Any]) -> None"))
+      .def("put_rows", &Activations::put_rows, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layers"_a,
+           "columns"_a, "stored"_a, "compress"_a, "source"_a, "address"_a, "rows"_a, "dim"_a, "row_stride"_a)
+      .def("put_tensors", &Activations::put_tensors, "keys"_a, "prompt"_a, "part"_a, "stored"_a.none(),
+           "compress"_a, "tensors"_a)
+      .def("find_layers", &Activations::find_layers, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layers"_a,
+           "order"_a)
       .def("find_record", &Activations::find_record, "keys"_a, "prompt"_a, "part"_a, "order"_a)
-      .def("missing_layers", &Activations::missing_layers, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layers"_a, "order"_a)
+      .def("missing_layers", &Activations::missing_layers, "keys"_a, "prompt"_a, "part"_a, "pooling"_a,
+           "layers"_a, "order"_a)
       .def("load_layer", &Activations::load_layer, "keys"_a, "prompt"_a, "layer"_a, "preferred"_a,
-           nb::sig("def load_layer(self, keys: ActivationKeys, prompt: str, layer: int, preferred: str) -> typing.Any"))
-      .def("side_by_side", &Activations::side_by_side, "found"_a, nb::sig("def side_by_side(self, found: FoundTensors) -> typing.Any"))
+           nb::sig("def load_layer(self, keys: ActivationKeys, prompt: str, layer: int, preferred: str) -> "
+                   "typing.Any"))
+      .def("side_by_side", &Activations::side_by_side, "found"_a,
+           nb::sig("def side_by_side(self, found: FoundTensors) -> typing.Any"))
       .def("models", &Activations::models, nb::sig("def models(self) -> list[dict[str, typing.Any]]"))
       .def("discover", &Activations::discover, "keys"_a, "prompt"_a,
            nb::sig("def discover(self, keys: ActivationKeys, prompt: str) -> typing.Any"))
@@ -544,11 +598,17 @@ void init_activations(nb::module_& m) {
       .def("stored_bytes", &Activations::stored_bytes)
       .def("evict", &Activations::evict, "target_bytes"_a);
 
-  nb::class_<ClaimFile>(m, "ClaimFile", "Who works on what, between processes; a dead owner never blocks anybody.")
+  nb::class_<ClaimFile>(m, "ClaimFile",
+                        "Who works on what, between processes; a dead owner never blocks anybody.")
       .def(
-          "__init__", [](ClaimFile* self, nb::handle path) { new (self) ClaimFile(value_or_raise(ClaimFile::open(path_of(path)))); }, "path"_a,
-          nb::sig("def __init__(self, path: str | os.PathLike[str]) -> None"))
-      .def("try_claim", [](ClaimFile& claims, uint64_t number) { return claims.try_claim(number); }, "number"_a)
+          "__init__",
+          [](ClaimFile* self, nb::handle path) {
+            new (self) ClaimFile(value_or_raise(ClaimFile::open(path_of(path))));
+          },
+          "path"_a, nb::sig("def __init__(self, path: str | os.PathLike[str]) -> None"))
+      .def(
+          "try_claim", [](ClaimFile& claims, uint64_t number) { return claims.try_claim(number); },
+          "number"_a)
       .def("release", [](ClaimFile& claims, uint64_t number) { claims.release(number); }, "number"_a);
 
   m.def("convert_floats", &convert_floats, "from_dtype"_a, "source"_a, "to_dtype"_a, "target"_a, "count"_a,

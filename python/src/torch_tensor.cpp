@@ -64,7 +64,8 @@ nb::object TorchTensors::empty(const nb::object& shape, TensorType type) const {
   return nb::steal(made);
 }
 
-nb::object TorchTensors::over(WritableHit hit, std::byte* data, TensorType type, uint64_t rows, uint64_t columns) const {
+nb::object TorchTensors::over(WritableHit hit, std::byte* data, TensorType type, uint64_t rows,
+                              uint64_t columns) const {
   auto owned = std::make_unique<OwnedTensor>(
       OwnedTensor{{}, {1, static_cast<int64_t>(rows), static_cast<int64_t>(columns)}, std::move(hit)});
   DlManagedTensor& managed = owned->managed;

@@ -14,11 +14,15 @@ class TorchTensors {
   // torch.empty, torch's reader of DLPack capsules, and its dtypes by name.
   TorchTensors() = default;
   TorchTensors(nanobind::object empty, nanobind::object from_dlpack, nanobind::dict types)
-      : empty_(std::move(empty)), from_dlpack_(std::move(from_dlpack)), types_(std::move(types)), dtype_name_(nanobind::make_tuple("dtype")) {}
+      : empty_(std::move(empty)),
+        from_dlpack_(std::move(from_dlpack)),
+        types_(std::move(types)),
+        dtype_name_(nanobind::make_tuple("dtype")) {}
 
   nanobind::object empty(const nanobind::object& shape, TensorType type) const;
   // (1, rows, columns) over `data`, which `hit` keeps alive. Both are let go with the tensor, by whichever thread.
-  nanobind::object over(WritableHit hit, std::byte* data, TensorType type, uint64_t rows, uint64_t columns) const;
+  nanobind::object over(WritableHit hit, std::byte* data, TensorType type, uint64_t rows,
+                        uint64_t columns) const;
 
  private:
   nanobind::object empty_, from_dlpack_;

@@ -9,8 +9,8 @@
 
 #include "codec/float_convert.h"
 #include "lmemo/activations.h"
-#include "support/test_scale.h"
 #include "support/temp_directory.h"
+#include "support/test_scale.h"
 
 namespace lmemo {
 namespace {
@@ -38,8 +38,10 @@ std::string record_of(TensorType type, const std::vector<float>& floats, bool co
 TEST_CASE("a key made from a template is the key itself, whatever the part, the layer and the prompt") {
   const auto keys = ActivationKeys::of(kModel);
   REQUIRE(keys.ok());
-  for (const std::string& prompt : {std::string(), std::string("hello"), std::string(256, 'x'), std::string(257, 'y'), std::string("\xf0\x9f\x98\x80")})
-    for (const ActivationPart part : {ActivationPart::raw, ActivationPart::pooled, ActivationPart::router, ActivationPart::logits, ActivationPart::mask})
+  for (const std::string& prompt : {std::string(), std::string("hello"), std::string(256, 'x'),
+                                    std::string(257, 'y'), std::string("\xf0\x9f\x98\x80")})
+    for (const ActivationPart part : {ActivationPart::raw, ActivationPart::pooled, ActivationPart::router,
+                                      ActivationPart::logits, ActivationPart::mask})
       for (const int64_t layer : {int64_t{0}, int64_t{7}, int64_t{-1}, int64_t{1} << 40}) {
         const TensorType stored = part == ActivationPart::mask ? TensorType::none : TensorType::float16;
         std::vector<Field> fields = kModel;
@@ -81,7 +83,9 @@ TEST_CASE("tensors come back with type, shape and bits; as another type as torch
       for (size_t i = 0; i < floats.size(); ++i) CHECK(back[i] == doctest::Approx(floats[i]).epsilon(0.01));
       if (type == TensorType::float32) CHECK(back == floats);
       // Two rows, 2,000 numbers apart.
-      REQUIRE(copy_elements(tensor, TensorType::float32, reinterpret_cast<std::byte*>(strided.data()), 6000, 8000).ok());
+      REQUIRE(
+          copy_elements(tensor, TensorType::float32, reinterpret_cast<std::byte*>(strided.data()), 6000, 8000)
+              .ok());
       CHECK(std::memcmp(strided.data(), back.data(), 6000) == 0);
       CHECK(std::memcmp(strided.data() + 2000, back.data() + 1500, 6000) == 0);
       CHECK(strided[1500] == -1.0f);
@@ -97,11 +101,16 @@ TEST_CASE("a record written in one go is the record made in two, from rows that 
       TensorRecord record;
       std::byte* out = record.add(to, {7, columns});
       for (size_t row = 0; row < 7; ++row) {
-        const TensorView view{TensorType::float32, {columns}, false, Bytes(source + row * 20 * sizeof(float), columns * sizeof(float))};
+        const TensorView view{TensorType::float32,
+                              {columns},
+                              false,
+                              Bytes(source + row * 20 * sizeof(float), columns * sizeof(float))};
         REQUIRE(copy_elements(view, to, out + row * columns * bytes_per_element(to)).ok());
       }
       std::string at_once(record_bytes_of_rows(to, 7, columns), '\xff');
-      REQUIRE(write_record_of_rows(TensorType::float32, source, 20 * sizeof(float), to, 7, columns, reinterpret_cast<std::byte*>(at_once.data())).ok());
+      REQUIRE(write_record_of_rows(TensorType::float32, source, 20 * sizeof(float), to, 7, columns,
+                                   reinterpret_cast<std::byte*>(at_once.data()))
+                  .ok());
       CHECK(at_once == *record.finish(false));
     }
   std::byte nowhere[256];
@@ -110,13 +119,15 @@ TEST_CASE("a record written in one go is the record made in two, from rows that 
 
 TEST_CASE("a record cut anywhere or with a flipped bit is refused or harmless") {
   std::string record = record_of(TensorType::bfloat16, some_floats(300), true);
-  for (size_t cut = 0; cut < record.size(); ++cut) CHECK_FALSE(read_tensors(bytes_of(record).first(cut)).ok());
+  for (size_t cut = 0; cut < record.size(); ++cut)
+    CHECK_FALSE(read_tensors(bytes_of(record).first(cut)).ok());
   std::vector<std::byte> out(1 << 16);
   for (size_t bit = 0; bit < record.size() * 8; ++bit) {
     record[bit / 8] ^= static_cast<char>(1 << bit % 8);
     if (const auto tensors = read_tensors(bytes_of(record)); tensors.ok())
       for (const TensorView& tensor : *tensors)
-        if (tensor.byte_count() <= out.size()) static_cast<void>(copy_elements(tensor, tensor.type, out.data()));
+        if (tensor.byte_count() <= out.size())
+          static_cast<void>(copy_elements(tensor, tensor.type, out.data()));
     record[bit / 8] ^= static_cast<char>(1 << bit % 8);
   }
 }
@@ -158,11 +169,17 @@ TEST_CASE("the catalog counts what is there, once, through replacement, publicat
   auto store = *open_store(directory / "store");
   ActivationCatalog catalog(*store);
   const auto keys = ActivationKeys::of(kModel);
-  const auto put = [&](int prompt, ActivationPart part, int64_t layer, TensorType stored, const std::string& value) {
-    REQUIRE(store->put(*keys->key(ActivationKeys::prompt("prompt " + std::to_string(prompt)), {part, layer, "mean", stored}), bytes_of(value)).ok());
+  const auto put = [&](int prompt, ActivationPart part, int64_t layer, TensorType stored,
+                       const std::string& value) {
+    REQUIRE(store
+                ->put(*keys->key(ActivationKeys::prompt("prompt " + std::to_string(prompt)),
+                                 {part, layer, "mean", stored}),
+                      bytes_of(value))
+                .ok());
   };
   for (int prompt = 0; prompt < 20; ++prompt) {
-    for (int64_t layer = 0; layer < (prompt < 5 ? 3 : 2); ++layer) put(prompt, ActivationPart::raw, layer, TensorType::float16, "x");
+    for (int64_t layer = 0; layer < (prompt < 5 ? 3 : 2); ++layer)
+      put(prompt, ActivationPart::raw, layer, TensorType::float16, "x");
     put(prompt, ActivationPart::mask, 0, TensorType::none, "m");
     if (prompt % 4 == 0) REQUIRE(catalog.models().ok());
     if (prompt % 7 == 0) REQUIRE(store->flush().ok());
@@ -187,18 +204,24 @@ TEST_CASE("the catalog counts what is there, once, through replacement, publicat
   const auto coverage = *catalog.coverage(keys->model_encoding(), {0, 2});
   CHECK(coverage.size() == 20);
 
-  REQUIRE(store->erase(*keys->key(ActivationKeys::prompt("prompt 3"), {ActivationPart::raw, 1, "", TensorType::float32})).ok());
+  REQUIRE(store
+              ->erase(*keys->key(ActivationKeys::prompt("prompt 3"),
+                                 {ActivationPart::raw, 1, "", TensorType::float32}))
+              .ok());
   CHECK((*catalog.models())[0].entries == 66);
   REQUIRE(store->clear(kActivationKind).ok());
   CHECK(catalog.models()->empty());
 }
 
-TEST_CASE("the catalog agrees with a plain list of all entries, whichever models share prompts and whatever comes and goes") {
+TEST_CASE(
+    "the catalog agrees with a plain list of all entries, whichever models share prompts and whatever comes "
+    "and goes") {
   const test::TempDirectory directory;
   std::mt19937 random(11);
   const auto below = [&](int end) { return static_cast<int>(random() % static_cast<unsigned>(end)); };
   std::vector<ActivationKeys> models;
-  for (const char* weights : {"a", "b", "c"}) models.push_back(*ActivationKeys::of({{"model", "gpt2"}, {"weights", weights}, {"max_length", 7}}));
+  for (const char* weights : {"a", "b", "c"})
+    models.push_back(*ActivationKeys::of({{"model", "gpt2"}, {"weights", weights}, {"max_length", 7}}));
   models.push_back(*ActivationKeys::of({{"model", "other"}}));
   const std::vector<std::string> poolings = {"mean", "max", "last_token"};
   using Place = std::tuple<size_t, std::string, ActivationPart, int64_t, std::string, TensorType>;
@@ -221,18 +244,22 @@ TEST_CASE("the catalog agrees with a plain list of all entries, whichever models
         if (part == ActivationPart::raw) layers[layer].insert(prompt);
       }
       prompts_in_all += prompts.size();
-      const auto found = std::find_if(told.begin(), told.end(), [&](const auto& model) { return model.encoding == models[number].model_encoding(); });
+      const auto found = std::find_if(told.begin(), told.end(), [&](const auto& model) {
+        return model.encoding == models[number].model_encoding();
+      });
       REQUIRE((found == told.end()) == (entries == 0));
       if (entries == 0) continue;
       CHECK(ActivationKeys::of(found->model)->model_encoding() == found->encoding);
       CHECK(found->entries == entries);
       CHECK(found->prompts == prompts.size());
       REQUIRE(found->raw_layers.size() == layers.size());
-      for (const auto& [layer, its_prompts] : layers) CHECK(found->raw_layers.at(layer) == its_prompts.size());
+      for (const auto& [layer, its_prompts] : layers)
+        CHECK(found->raw_layers.at(layer) == its_prompts.size());
       for (const std::string& prompt : prompts) {
         const auto discovered = *catalog->discover(found->encoding, ActivationKeys::prompt(prompt));
         REQUIRE(discovered);
-        size_t count = discovered->raw.size() + discovered->router.size() + discovered->logits.size() + discovered->has_mask;
+        size_t count = discovered->raw.size() + discovered->router.size() + discovered->logits.size() +
+                       discovered->has_mask;
         for (const auto& [pooling, its_layers] : discovered->pooled) count += its_layers.size();
         CHECK(count == static_cast<size_t>(std::count_if(plain.begin(), plain.end(), [&](const auto& entry) {
                 return std::get<0>(entry.first) == number && std::get<1>(entry.first) == prompt;
@@ -242,14 +269,20 @@ TEST_CASE("the catalog agrees with a plain list of all entries, whichever models
     CHECK(prompts_in_all > 0);
   };
   for (int step = 0; step < test::scaled(1200); ++step) {
-    const ActivationPart parts[] = {ActivationPart::raw, ActivationPart::raw, ActivationPart::pooled, ActivationPart::router, ActivationPart::logits,
-                                    ActivationPart::mask};
+    const ActivationPart parts[] = {ActivationPart::raw,    ActivationPart::raw,    ActivationPart::pooled,
+                                    ActivationPart::router, ActivationPart::logits, ActivationPart::mask};
     const ActivationPart part = parts[below(6)];
     // Long prompts stand in the key by their digest.
-    const std::string prompt = below(4) == 0 ? std::string(300, static_cast<char>('a' + below(9))) : "prompt " + std::to_string(below(25));
-    const Place place{static_cast<size_t>(below(4)), prompt, part, has_layer(part) ? below(90) : 0,
+    const std::string prompt = below(4) == 0 ? std::string(300, static_cast<char>('a' + below(9)))
+                                             : "prompt " + std::to_string(below(25));
+    const Place place{static_cast<size_t>(below(4)),
+                      prompt,
+                      part,
+                      has_layer(part) ? below(90) : 0,
                       part == ActivationPart::pooled ? poolings[static_cast<size_t>(below(3))] : "",
-                      part == ActivationPart::mask ? TensorType::none : below(3) == 0 ? TensorType::float32 : TensorType::float16};
+                      part == ActivationPart::mask ? TensorType::none
+                      : below(3) == 0              ? TensorType::float32
+                                                   : TensorType::float16};
     const auto& [model, text, its_part, layer, pooling, stored] = place;
     const Key key = *models[model].key(ActivationKeys::prompt(text), {its_part, layer, pooling, stored});
     if (below(12) == 0 && !plain.empty()) {

@@ -70,7 +70,8 @@ TEST_CASE("a follower forgets what was erased, cleared and evicted") {
   const auto on_disk = opened(directory), in_memory = make_memory_store();
   for (Store* store : {on_disk.get(), in_memory.get()}) {
     Listener listener;
-    for (int number = 0; number < 20; ++number) REQUIRE(store->put(followed(number), bytes_of(std::string(5000, 'x'))).ok());
+    for (int number = 0; number < 20; ++number)
+      REQUIRE(store->put(followed(number), bytes_of(std::string(5000, 'x'))).ok());
     listener.ask(*store);
     REQUIRE(store->erase(followed(3)).ok());
     listener.ask(*store);

@@ -27,7 +27,9 @@ bool is_meant(const ActivationModel& model, const std::string& asked) {
 std::string identity_of(const ActivationModel& model) {
   std::string text;
   for (const auto& [name, value] : model.fields)
-    if (name != "model") text += (text.empty() ? "" : ", ") + name + " " + (value.size() > 16 ? value.substr(0, 12) + "…" : value);
+    if (name != "model")
+      text +=
+          (text.empty() ? "" : ", ") + name + " " + (value.size() > 16 ? value.substr(0, 12) + "…" : value);
   return text.empty() ? "-" : printable(text);
 }
 
@@ -51,22 +53,24 @@ Status out_map(Console& console, ActivationCatalog& catalog, const ActivationMod
   LMEMO_ASSIGN(const std::vector<std::vector<bool>> rows, catalog.coverage(model.encoding, layers));
   const size_t columns = std::min(kMapColumns, rows.size());
   constexpr std::array<const char*, 5> kShades = {"·", "░", "▒", "▓", "█"};
-  console.out("\n" + console.styled(Style::bold, printable(model.name)) + ": raw states of " + format_count(rows.size()) +
-              (rows.size() == 1 ? " prompt" : " prompts") + " by layer\n");
+  console.out("\n" + console.styled(Style::bold, printable(model.name)) + ": raw states of " +
+              format_count(rows.size()) + (rows.size() == 1 ? " prompt" : " prompts") + " by layer\n");
   for (size_t l = 0; l < std::min(layers.size(), kMapRows); ++l) {
     std::string line;
     for (size_t column = 0; column < columns; ++column) {
       const size_t first = column * rows.size() / columns, end = (column + 1) * rows.size() / columns;
-      const auto have = std::count_if(rows.begin() + static_cast<ptrdiff_t>(first), rows.begin() + static_cast<ptrdiff_t>(end),
+      const auto have = std::count_if(rows.begin() + static_cast<ptrdiff_t>(first),
+                                      rows.begin() + static_cast<ptrdiff_t>(end),
                                       [&](const std::vector<bool>& row) { return row[l]; });
       const size_t count = end - first, of = static_cast<size_t>(have);
       line += kShades[of == count ? 4 : of == 0 ? 0 : 1 + of * 3 / count];
     }
     const std::string number = std::to_string(layers[l]);
-    console.out("  " + std::string(number.size() < 5 ? 5 - number.size() : 0, ' ') + number + "  " + line + "  " +
-                format_count(model.raw_layers.at(layers[l])) + "\n");
+    console.out("  " + std::string(number.size() < 5 ? 5 - number.size() : 0, ' ') + number + "  " + line +
+                "  " + format_count(model.raw_layers.at(layers[l])) + "\n");
   }
-  if (layers.size() > kMapRows) console.out("  … and " + format_count(layers.size() - kMapRows) + " more layers\n");
+  if (layers.size() > kMapRows)
+    console.out("  … and " + format_count(layers.size() - kMapRows) + " more layers\n");
   return {};
 }
 
@@ -120,9 +124,13 @@ int run_show(CommandContext& context) {
   std::vector<ActivationModel> models;
   for (ActivationModel& model : *all)
     if (is_meant(model, model_of(context))) models.push_back(std::move(model));
-  std::sort(models.begin(), models.end(), [](const auto& a, const auto& b) { return a.name != b.name ? a.name < b.name : a.hash < b.hash; });
+  std::sort(models.begin(), models.end(), [](const auto& a, const auto& b) {
+    return a.name != b.name ? a.name < b.name : a.hash < b.hash;
+  });
   if (models.empty() && !model_of(context).empty())
-    return fail(context, {ErrorCode::invalid_argument, "no activations of a model called " + model_of(context) + "; `lmemo activations show` lists them all"});
+    return fail(context,
+                {ErrorCode::invalid_argument, "no activations of a model called " + model_of(context) +
+                                                  "; `lmemo activations show` lists them all"});
   if (console.is_json) return show_json(context, models);
   if (console.is_quiet) {
     for (const ActivationModel& model : models) console.out(model.hash + "\n");
@@ -130,17 +138,20 @@ int run_show(CommandContext& context) {
   }
   uint64_t stored_bytes = 0;
   for (const ActivationModel& model : models) stored_bytes += model.stored_bytes;
-  console.out(format_count(models.size()) + (models.size() == 1 ? " model, " : " models, ") + format_byte_count(stored_bytes) + " in " +
-              printable(context.settings.store().string()) + "\n");
+  console.out(format_count(models.size()) + (models.size() == 1 ? " model, " : " models, ") +
+              format_byte_count(stored_bytes) + " in " + printable(context.settings.store().string()) + "\n");
   if (models.empty()) return kExitFine;
-  TextTable table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::left, Align::left});
+  TextTable table(
+      {Align::left, Align::left, Align::right, Align::right, Align::right, Align::left, Align::left});
   table.add({"model", "hash", "prompts", "layers", "stored", "parts", "identity"});
   for (const ActivationModel& model : models)
-    table.add({printable(model.name), model.hash, format_count(model.prompts), format_count(model.raw_layers.size()),
-               format_byte_count(model.stored_bytes), parts_of(model), identity_of(model)});
+    table.add({printable(model.name), model.hash, format_count(model.prompts),
+               format_count(model.raw_layers.size()), format_byte_count(model.stored_bytes), parts_of(model),
+               identity_of(model)});
   console.out("\n" + table.text(2));
   for (const ActivationModel& model : models)
-    if (const Status shown = out_map(console, catalog, model); !shown.ok()) return fail(context, shown.error());
+    if (const Status shown = out_map(console, catalog, model); !shown.ok())
+      return fail(context, shown.error());
   return kExitFine;
 }
 
@@ -204,17 +215,22 @@ int run_discover(CommandContext& context) {
     }
     console.out(console.styled(Style::bold, printable(model.name)) + " " + model.hash + "\n");
     if (!prompt.raw.empty()) console.out("  raw layers    " + text_of_layers(prompt.raw) + "\n");
-    for (const auto& [pooling, layers] : prompt.pooled) console.out("  pooled        " + printable(pooling) + ": " + text_of_layers(layers) + "\n");
+    for (const auto& [pooling, layers] : prompt.pooled)
+      console.out("  pooled        " + printable(pooling) + ": " + text_of_layers(layers) + "\n");
     if (!prompt.router.empty()) console.out("  router        " + text_of_layers(prompt.router) + "\n");
     if (!prompt.logits.empty()) console.out("  logits        full\n");
     if (!prompt.top_k_logits.empty()) console.out("  logits        the largest\n");
     if (!prompt.perplexity.empty())
-      console.out(std::string("  perplexity    ") + (prompt.token_perplexity.empty() ? "of the prompt" : "of the prompt and of each token") + "\n");
+      console.out(std::string("  perplexity    ") +
+                  (prompt.token_perplexity.empty() ? "of the prompt" : "of the prompt and of each token") +
+                  "\n");
   }
   json.end_array();
   json.end_object();
-  if (console.is_json) console.out(json);
-  else if (found_count == 0 && !console.is_quiet) console.out("nothing is stored of this prompt\n");
+  if (console.is_json)
+    console.out(json);
+  else if (found_count == 0 && !console.is_quiet)
+    console.out("nothing is stored of this prompt\n");
   return found_count > 0 ? kExitFine : kExitFailed;
 }
 
@@ -231,7 +247,8 @@ int run_evict(CommandContext& context) {
           left += entry.stored_bytes;
           return !context.was_interrupted();
         }));
-        std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        std::sort(entries.begin(), entries.end(),
+                  [](const auto& a, const auto& b) { return a.first < b.first; });
         Preview preview;
         for (const auto& [used_ns, entry] : entries) {
           if (left <= target_bytes) break;
@@ -249,7 +266,9 @@ int run_clear(CommandContext& context) {
   if (const auto model = context.arguments.text("model")) filter.fields.push_back({"model", *model});
   return remove_with_consent(
       context,
-      [&](Store& store) { return preview_matching(context, store, filter, [](const EntryInfo&) { return true; }); },
+      [&](Store& store) {
+        return preview_matching(context, store, filter, [](const EntryInfo&) { return true; });
+      },
       [&](Store& store) -> Result<RemovalReport> {
         if (filter.fields.empty()) return store.clear(kActivationKind);
         return store.erase_matching(filter, context.console.watch());
@@ -263,17 +282,22 @@ std::vector<CommandSpec> activation_commands() {
   show.name = "show";
   show.summary = "show what is stored by model, with a map of prompts and layers";
   show.details = "With --quiet: the hashes of the models.";
-  show.positionals = {{.name = "MODEL", .help = "a model's name or the front of its hash; all if left out", .is_required = false}};
-  show.examples = {{"lmemo activations show", "Every model, what it takes, and which layers of which prompts are there."},
-                   {"lmemo activations show gpt2 --json", "One model, for programs."}};
+  show.positionals = {{.name = "MODEL",
+                       .help = "a model's name or the front of its hash; all if left out",
+                       .is_required = false}};
+  show.examples = {
+      {"lmemo activations show", "Every model, what it takes, and which layers of which prompts are there."},
+      {"lmemo activations show gpt2 --json", "One model, for programs."}};
   show.run = run_show;
 
   CommandSpec discover;
   discover.name = "discover";
   discover.summary = "tell what is stored of one prompt";
   discover.details = "With --quiet: the hashes of the models that have it.";
-  discover.positionals = {{.name = "MODEL", .help = "a model's name or the front of its hash"}, {.name = "PROMPT", .help = "the whole prompt"}};
-  discover.examples = {{"lmemo activations discover gpt2 \"The capital of France is\"", "Layers and their dtypes, pooled vectors, logits."}};
+  discover.positionals = {{.name = "MODEL", .help = "a model's name or the front of its hash"},
+                          {.name = "PROMPT", .help = "the whole prompt"}};
+  discover.examples = {{"lmemo activations discover gpt2 \"The capital of France is\"",
+                        "Layers and their dtypes, pooled vectors, logits."}};
   discover.run = run_discover;
 
   CommandSpec activations;
@@ -287,10 +311,15 @@ std::vector<CommandSpec> activation_commands() {
                          .value_name = "SIZE",
                          .help = "what all activations may take afterwards, such as 5GiB",
                          .is_required = true}},
-                       {{"lmemo activations evict --to 5GiB", "Shows what would go, asks, removes."}}, run_evict),
+                       {{"lmemo activations evict --to 5GiB", "Shows what would go, asks, removes."}},
+                       run_evict),
       removing_command("clear", "remove all activations, or those of a model",
-                       {{.name = "model", .type = ValueType::text, .value_name = "NAME", .help = "only of models with this name"}},
-                       {{"lmemo activations clear --model gpt2", "Forget one model."}, {"lmemo activations clear --yes", "Forget them all without asking."}},
+                       {{.name = "model",
+                         .type = ValueType::text,
+                         .value_name = "NAME",
+                         .help = "only of models with this name"}},
+                       {{"lmemo activations clear --model gpt2", "Forget one model."},
+                        {"lmemo activations clear --yes", "Forget them all without asking."}},
                        run_clear)};
   activations.examples = {{"lmemo activations show", "What is there, and what it takes."}};
   return {activations};

@@ -20,8 +20,8 @@ uint64_t packed(const SlotBits& slot) {
          uint64_t{slot.pooling} << 32 | static_cast<uint32_t>(slot.layer);
 }
 SlotBits unpacked(uint64_t bits) {
-  return {static_cast<ActivationPart>(bits >> 56), static_cast<TensorType>(bits >> 48 & 0xff), static_cast<uint16_t>(bits >> 32),
-          static_cast<int32_t>(static_cast<uint32_t>(bits))};
+  return {static_cast<ActivationPart>(bits >> 56), static_cast<TensorType>(bits >> 48 & 0xff),
+          static_cast<uint16_t>(bits >> 32), static_cast<int32_t>(static_cast<uint32_t>(bits))};
 }
 
 // Texts and their numbers, from 0 in the order they came. One table and one block of memory: a store has a hundred thousand prompts.
@@ -57,12 +57,15 @@ class TextNumbers {
     uint32_t number = kNobody;
   };
 
-  static uint32_t hash_of(std::string_view text) { return static_cast<uint32_t>(std::hash<std::string_view>()(text)); }
+  static uint32_t hash_of(std::string_view text) {
+    return static_cast<uint32_t>(std::hash<std::string_view>()(text));
+  }
 
   size_t place_of(uint32_t hash, std::string_view text) const {
     const size_t last = table_.size() - 1;
     size_t at = hash & last;
-    while (table_[at].number != kNobody && (table_[at].hash != hash || this->text(table_[at].number) != text)) at = (at + 1) & last;
+    while (table_[at].number != kNobody && (table_[at].hash != hash || this->text(table_[at].number) != text))
+      at = (at + 1) & last;
     return at;
   }
   void grow() {
@@ -111,7 +114,8 @@ class ActivationCatalog::View final : public Follower {
     size_t prompt_field = 0;
     model_fields_.clear();
     for (size_t i = 0; i < seen.fields.size(); ++i) {
-      const Known field = seen.numbers.empty() ? decoded(seen.fields[i]) : known(seen.numbers[i], seen.fields[i]);
+      const Known field =
+          seen.numbers.empty() ? decoded(seen.fields[i]) : known(seen.numbers[i], seen.fields[i]);
       switch (field.role) {
         case Role::text:
           text = field.value;
@@ -145,19 +149,22 @@ class ActivationCatalog::View final : public Follower {
   const std::string& pooling(uint16_t number) const { return pooling_names_[number]; }
 
   const Prompt* prompt(std::string_view model_encoding, std::string_view prompt_field) const {
-    const std::optional<uint32_t> model = model_number(model_encoding), text = prompt_texts_.find(prompt_field);
+    const std::optional<uint32_t> model = model_number(model_encoding),
+                                  text = prompt_texts_.find(prompt_field);
     if (!model || !text) return nullptr;
     const uint32_t found = find_prompt(*text, *model);
     return found == kNone ? nullptr : &prompts_[found];
   }
   std::optional<uint32_t> model_number(std::string_view encoding) const {
-    const auto found = std::find_if(models_.begin(), models_.end(), [&](const ActivationModel& model) { return model.encoding == encoding; });
+    const auto found = std::find_if(models_.begin(), models_.end(),
+                                    [&](const ActivationModel& model) { return model.encoding == encoding; });
     if (found == models_.end()) return std::nullopt;
     return static_cast<uint32_t>(found - models_.begin());
   }
   template <typename Visit>
   void for_each_entry(const Prompt& prompt, const Visit& visit) const {
-    for (uint32_t entry = prompt.first_entry; entry != kNone; entry = entries_[entry].next) visit(unpacked(entries_[entry].slot));
+    for (uint32_t entry = prompt.first_entry; entry != kNone; entry = entries_[entry].next)
+      visit(unpacked(entries_[entry].slot));
   }
 
  private:
@@ -190,7 +197,9 @@ class ActivationCatalog::View final : public Follower {
       const std::optional<ActivationPart> part = activation_part_named(parts->value);
       return part ? Known{Role::part, static_cast<uint32_t>(*part)} : Known{Role::not_ours};
     }
-    if (parts->name == "stored") return {Role::stored, static_cast<uint32_t>(tensor_type_named(parts->value).value_or(TensorType::none))};
+    if (parts->name == "stored")
+      return {Role::stored,
+              static_cast<uint32_t>(tensor_type_named(parts->value).value_or(TensorType::none))};
     if (parts->name == "pooling") {
       const uint32_t number = poolings_.add(parts->value);
       if (number > UINT16_MAX) return {Role::not_ours};
@@ -253,7 +262,8 @@ class ActivationCatalog::View final : public Follower {
     model.oldest_ns = model.oldest_ns == 0 ? seen.written_ns : std::min(model.oldest_ns, seen.written_ns);
     model.newest_ns = std::max(model.newest_ns, seen.written_ns);
     // A layer that is there in another type shares its bit.
-    const uint64_t bit = uint64_t{1} << ((static_cast<uint32_t>(slot.layer) + 11 * static_cast<uint32_t>(slot.part)) % 64);
+    const uint64_t bit =
+        uint64_t{1} << ((static_cast<uint32_t>(slot.layer) + 11 * static_cast<uint32_t>(slot.part)) % 64);
     bool has_layer_already = false;
     if (prompt.slot_bits & bit) {
       for (uint32_t number = prompt.first_entry; number != kNone; number = entries_[number].next) {
@@ -274,7 +284,9 @@ class ActivationCatalog::View final : public Follower {
     ++model.entries;
     switch (slot.part) {
       case ActivationPart::raw: model.raw_layers[slot.layer] += !has_layer_already; break;
-      case ActivationPart::pooled: model.poolings.insert(slot.pooling < pooling_names_.size() ? pooling_names_[slot.pooling] : ""); break;
+      case ActivationPart::pooled:
+        model.poolings.insert(slot.pooling < pooling_names_.size() ? pooling_names_[slot.pooling] : "");
+        break;
       case ActivationPart::router: model.has_router = true; break;
       case ActivationPart::logits:
       case ActivationPart::top_k_logits: model.has_logits = true; break;
@@ -288,7 +300,7 @@ class ActivationCatalog::View final : public Follower {
   std::vector<std::vector<uint32_t>> fields_of_models_;  // As numbers of model_field_texts_.
   std::vector<Prompt> prompts_;
   std::vector<uint32_t> first_prompts_;  // For each text.
-  std::deque<Entry> entries_;  // Grows without being copied.
+  std::deque<Entry> entries_;            // Grows without being copied.
   std::vector<std::string> pooling_names_;
   TextNumbers prompt_texts_, model_field_texts_, poolings_;
   uint64_t group_ = 0;
@@ -306,7 +318,8 @@ Result<std::vector<ActivationModel>> ActivationCatalog::models() {
   return view_->models();
 }
 
-Result<std::optional<DiscoveredPrompt>> ActivationCatalog::discover(std::string_view model_encoding, std::string_view prompt_field) {
+Result<std::optional<DiscoveredPrompt>> ActivationCatalog::discover(std::string_view model_encoding,
+                                                                    std::string_view prompt_field) {
   const std::lock_guard<std::mutex> lock(mutex_);
   LMEMO_TRY(store_.follow(kActivationKind, position_, *view_));
   const View::Prompt* prompt = view_->prompt(model_encoding, prompt_field);
@@ -326,7 +339,9 @@ Result<std::optional<DiscoveredPrompt>> ActivationCatalog::discover(std::string_
     }
   });
   const auto sort = [](std::vector<DiscoveredPrompt::Layer>& layers) {
-    std::sort(layers.begin(), layers.end(), [](const auto& a, const auto& b) { return a.layer != b.layer ? a.layer < b.layer : a.stored < b.stored; });
+    std::sort(layers.begin(), layers.end(), [](const auto& a, const auto& b) {
+      return a.layer != b.layer ? a.layer < b.layer : a.stored < b.stored;
+    });
   };
   sort(found.raw);
   sort(found.router);
@@ -334,7 +349,8 @@ Result<std::optional<DiscoveredPrompt>> ActivationCatalog::discover(std::string_
   return std::optional<DiscoveredPrompt>(std::move(found));
 }
 
-Result<std::vector<std::vector<bool>>> ActivationCatalog::coverage(std::string_view model_encoding, const std::vector<int64_t>& layers) {
+Result<std::vector<std::vector<bool>>> ActivationCatalog::coverage(std::string_view model_encoding,
+                                                                   const std::vector<int64_t>& layers) {
   const std::lock_guard<std::mutex> lock(mutex_);
   LMEMO_TRY(store_.follow(kActivationKind, position_, *view_));
   std::vector<std::vector<bool>> rows;
@@ -345,7 +361,8 @@ Result<std::vector<std::vector<bool>>> ActivationCatalog::coverage(std::string_v
     std::vector<bool>& row = rows.emplace_back(layers.size());
     view_->for_each_entry(prompt, [&](const SlotBits& slot) {
       const auto place = std::find(layers.begin(), layers.end(), slot.layer);
-      if (slot.part == ActivationPart::raw && place != layers.end()) row[static_cast<size_t>(place - layers.begin())] = true;
+      if (slot.part == ActivationPart::raw && place != layers.end())
+        row[static_cast<size_t>(place - layers.begin())] = true;
     });
   }
   return rows;

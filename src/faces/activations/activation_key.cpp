@@ -8,7 +8,8 @@
 namespace lmemo {
 namespace {
 
-constexpr std::string_view kPartNames[] = {"raw", "pooled", "router", "logits", "top_k_logits", "perplexity", "token_perplexity", "mask"};
+constexpr std::string_view kPartNames[] = {"raw",          "pooled",     "router",           "logits",
+                                           "top_k_logits", "perplexity", "token_perplexity", "mask"};
 constexpr std::string_view kSlotFields[] = {"layer", "part", "pooling", "prompt", "stored"};
 constexpr uint8_t kText = 4, kLongText = 6;
 
@@ -35,11 +36,13 @@ std::optional<ActivationPart> activation_part_named(std::string_view name) {
 Result<ActivationKeys> ActivationKeys::of(std::vector<Field> model) {
   for (const Field& field : model)
     if (std::find(std::begin(kSlotFields), std::end(kSlotFields), field.name) != std::end(kSlotFields))
-      return Error{ErrorCode::invalid_argument, "a model cannot have a field \"" + field.name + "\": it belongs to the entry; use another name"};
+      return Error{ErrorCode::invalid_argument, "a model cannot have a field \"" + field.name +
+                                                    "\": it belongs to the entry; use another name"};
   ActivationKeys keys;
   LMEMO_ASSIGN(const Key alone, Key::of(kActivationKind, model));
   // With room for the fields of the slot.
-  LMEMO_TRY(Key::of(kActivationKind, fields_of(model, {ActivationPart::pooled, 0, "mean", TensorType::float16})));
+  LMEMO_TRY(
+      Key::of(kActivationKind, fields_of(model, {ActivationPart::pooled, 0, "mean", TensorType::float16})));
   std::vector<std::string_view> fields;
   split_encoding(text_of(alone.encoding()), fields);
   for (const std::string_view field : fields) keys.model_encoding_ += field;
@@ -65,7 +68,8 @@ std::string ActivationKeys::prompt(std::string_view text) {
 
 const ActivationKeys::Template& ActivationKeys::template_of(const ActivationSlot& slot) const {
   const bool is_pooled = slot.part == ActivationPart::pooled;
-  std::atomic<const Template*>& known = templates_->known[static_cast<size_t>(slot.part) << 4 | static_cast<size_t>(slot.stored)];
+  std::atomic<const Template*>& known =
+      templates_->known[static_cast<size_t>(slot.part) << 4 | static_cast<size_t>(slot.stored)];
   if (!is_pooled)
     if (const Template* found = known.load(std::memory_order_acquire)) return *found;
   std::string name{static_cast<char>(slot.part), static_cast<char>(slot.stored)};
@@ -100,7 +104,8 @@ const ActivationKeys::Template& ActivationKeys::template_of(const ActivationSlot
 std::string ActivationKeys::encoding(std::string_view prompt_field, const ActivationSlot& slot) const {
   const Template& gaps = template_of(slot);
   std::string encoding;
-  encoding.reserve(gaps.before_layer.size() + gaps.between.size() + gaps.after.size() + prompt_field.size() + 8);
+  encoding.reserve(gaps.before_layer.size() + gaps.between.size() + gaps.after.size() + prompt_field.size() +
+                   8);
   encoding += gaps.before_layer;
   if (has_layer(slot.part)) append_le(encoding, slot.layer);
   encoding += gaps.between;

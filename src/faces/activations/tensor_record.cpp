@@ -23,10 +23,11 @@ struct TypeRow {
   size_t bytes;
 };
 constexpr TypeRow kTypes[] = {
-    {TensorType::float16, "float16", 2}, {TensorType::bfloat16, "bfloat16", 2}, {TensorType::float32, "float32", 4},
-    {TensorType::float64, "float64", 8}, {TensorType::int64, "int64", 8},       {TensorType::int32, "int32", 4},
-    {TensorType::int16, "int16", 2},     {TensorType::int8, "int8", 1},         {TensorType::uint8, "uint8", 1},
-    {TensorType::boolean, "bool", 1},
+    {TensorType::float16, "float16", 2}, {TensorType::bfloat16, "bfloat16", 2},
+    {TensorType::float32, "float32", 4}, {TensorType::float64, "float64", 8},
+    {TensorType::int64, "int64", 8},     {TensorType::int32, "int32", 4},
+    {TensorType::int16, "int16", 2},     {TensorType::int8, "int8", 1},
+    {TensorType::uint8, "uint8", 1},     {TensorType::boolean, "bool", 1},
 };
 
 bool is_half(TensorType type) { return type == TensorType::float16 || type == TensorType::bfloat16; }
@@ -36,7 +37,8 @@ bool can_convert(TensorType from, TensorType to) {
   return from == to || (is_convertible(from) && is_convertible(to));
 }
 Error cannot_convert(TensorType from, TensorType to) {
-  return {ErrorCode::invalid_argument, "cannot give " + std::string(name_of(from)) + " as " + std::string(name_of(to))};
+  return {ErrorCode::invalid_argument,
+          "cannot give " + std::string(name_of(from)) + " as " + std::string(name_of(to))};
 }
 Error damaged(const std::string& what) { return {ErrorCode::corruption, "tensor record: " + what}; }
 
@@ -103,17 +105,20 @@ std::byte* TensorRecord::add(TensorType type, std::vector<uint64_t> shape) {
 }
 
 Result<std::string> TensorRecord::finish(bool compress) {
-  if (parts_.size() > kMaxTensorsPerRecord) return Error{ErrorCode::invalid_argument, "too many tensors for one record"};
+  if (parts_.size() > kMaxTensorsPerRecord)
+    return Error{ErrorCode::invalid_argument, "too many tensors for one record"};
   std::string record{static_cast<char>(kVersion), static_cast<char>(parts_.size())};
   record.resize(8);
   std::vector<bool> is_compressed;
   for (Part& part : parts_) {
     if (part.shape.size() > kMaxTensorDimensions)
-      return Error{ErrorCode::invalid_argument, "a tensor of " + std::to_string(part.shape.size()) + " dimensions; at most 8 are stored"};
+      return Error{ErrorCode::invalid_argument,
+                   "a tensor of " + std::to_string(part.shape.size()) + " dimensions; at most 8 are stored"};
     std::string planes;
     bool is_smaller = false;
     if (compress && is_half(part.type)) {
-      LMEMO_TRY(compress_halves({reinterpret_cast<const uint16_t*>(part.data.data()), part.data.size() / 2}, planes));
+      LMEMO_TRY(compress_halves({reinterpret_cast<const uint16_t*>(part.data.data()), part.data.size() / 2},
+                                planes));
       is_smaller = planes.size() < part.data.size();
       if (is_smaller) part.data = std::move(planes);
     }
@@ -136,8 +141,8 @@ uint64_t record_bytes_of_rows(TensorType to, uint64_t rows, uint64_t columns) {
   return kHeadOfRows + padded(rows * columns * bytes_per_element(to));
 }
 
-Status write_record_of_rows(TensorType from, const std::byte* source, uint64_t row_stride, TensorType to, uint64_t rows, uint64_t columns,
-                            std::byte* out) {
+Status write_record_of_rows(TensorType from, const std::byte* source, uint64_t row_stride, TensorType to,
+                            uint64_t rows, uint64_t columns, std::byte* out) {
   if (!can_convert(from, to)) return cannot_convert(from, to);
   const uint64_t in_bytes = columns * bytes_per_element(from), out_bytes = columns * bytes_per_element(to);
   std::array<uint64_t, kHeadOfRows / 8> head{};
@@ -152,7 +157,8 @@ Status write_record_of_rows(TensorType from, const std::byte* source, uint64_t r
   if (row_stride == in_bytes) {
     convert(from, Bytes(source, rows * in_bytes), to, elements);
   } else {
-    for (uint64_t row = 0; row < rows; ++row) convert(from, Bytes(source + row * row_stride, in_bytes), to, elements + row * out_bytes);
+    for (uint64_t row = 0; row < rows; ++row)
+      convert(from, Bytes(source + row * row_stride, in_bytes), to, elements + row * out_bytes);
   }
   std::memset(elements + rows * out_bytes, 0, padded(rows * out_bytes) - rows * out_bytes);
   return {};
@@ -161,7 +167,8 @@ Status write_record_of_rows(TensorType from, const std::byte* source, uint64_t r
 Result<std::vector<TensorView>> read_tensors(Bytes record) {
   if (record.size() < 8) return damaged(std::to_string(record.size()) + " bytes are no head");
   if (static_cast<uint8_t>(record[0]) != kVersion)
-    return Error{ErrorCode::incompatible, "tensor record of version " + std::to_string(static_cast<int>(record[0])) + ", expected 1"};
+    return Error{ErrorCode::incompatible,
+                 "tensor record of version " + std::to_string(static_cast<int>(record[0])) + ", expected 1"};
   const auto count = static_cast<uint8_t>(record[1]);
   if (count > kMaxTensorsPerRecord) return damaged(std::to_string(count) + " tensors");
   std::vector<TensorView> tensors(count);
@@ -173,7 +180,8 @@ Result<std::vector<TensorView>> read_tensors(Bytes record) {
     tensor.type = static_cast<TensorType>(rest[0]);
     const auto compression = static_cast<uint8_t>(rest[1]), dimensions = static_cast<uint8_t>(rest[2]);
     const size_t element = bytes_per_element(tensor.type);
-    if (element == 0 || compression > 1 || dimensions > kMaxTensorDimensions || (compression == 1 && !is_half(tensor.type)))
+    if (element == 0 || compression > 1 || dimensions > kMaxTensorDimensions ||
+        (compression == 1 && !is_half(tensor.type)))
       return damaged("type, compression or dimensions of tensor " + std::to_string(i));
     tensor.is_compressed = compression == 1;
     sizes[i] = load_le<uint64_t>(rest.data() + 8);
@@ -182,17 +190,21 @@ Result<std::vector<TensorView>> read_tensors(Bytes record) {
     uint64_t elements = 1;
     for (size_t d = 0; d < dimensions; ++d) {
       const auto dimension = load_le<uint64_t>(rest.data() + 8 * d);
-      if (dimension > kMaxElements || (dimension > 0 && elements > kMaxElements / dimension)) return damaged("a shape too large to be true");
+      if (dimension > kMaxElements || (dimension > 0 && elements > kMaxElements / dimension))
+        return damaged("a shape too large to be true");
       elements *= dimension;
       tensor.shape.push_back(dimension);
     }
     rest = rest.subspan(8u * dimensions);
     // Planes of zeros take little, but never nothing: what is claimed stays in proportion to what is there.
     const bool fits = tensor.is_compressed ? elements / 50'000 <= sizes[i] : sizes[i] == elements * element;
-    if (!fits) return damaged("elements of tensor " + std::to_string(i) + ": " + std::to_string(sizes[i]) + " bytes for " + std::to_string(elements));
+    if (!fits)
+      return damaged("elements of tensor " + std::to_string(i) + ": " + std::to_string(sizes[i]) +
+                     " bytes for " + std::to_string(elements));
   }
   for (size_t i = 0; i < count; ++i) {
-    if (sizes[i] > rest.size() || padded(sizes[i]) > rest.size()) return damaged("it ends in the elements of tensor " + std::to_string(i));
+    if (sizes[i] > rest.size() || padded(sizes[i]) > rest.size())
+      return damaged("it ends in the elements of tensor " + std::to_string(i));
     tensors[i].stored = rest.first(sizes[i]);
     rest = rest.subspan(padded(sizes[i]));
   }
@@ -205,7 +217,8 @@ std::optional<RowsView> read_plain_rows(Bytes record) {
   if (record.size() < kHeadOfRows) return std::nullopt;
   std::memcpy(head.data(), record.data(), kHeadOfRows);
   const RowsView rows{static_cast<TensorType>(head[1] & 0xff), head[3], head[4], {}};
-  if (head[0] != (kVersion | 1u << 8) || head[1] != (static_cast<uint64_t>(rows.type) | 2u << 16)) return std::nullopt;
+  if (head[0] != (kVersion | 1u << 8) || head[1] != (static_cast<uint64_t>(rows.type) | 2u << 16))
+    return std::nullopt;
   const uint64_t element = bytes_per_element(rows.type);
   if (element == 0 || rows.rows > kMaxElements || rows.columns > kMaxElements) return std::nullopt;
   if (rows.rows > 0 && rows.columns > kMaxElements / rows.rows) return std::nullopt;
@@ -214,7 +227,8 @@ std::optional<RowsView> read_plain_rows(Bytes record) {
   return RowsView{rows.type, rows.rows, rows.columns, record.subspan(kHeadOfRows, byte_count)};
 }
 
-Status copy_elements(const TensorView& tensor, TensorType to, std::byte* out, uint64_t row_bytes, uint64_t row_stride) {
+Status copy_elements(const TensorView& tensor, TensorType to, std::byte* out, uint64_t row_bytes,
+                     uint64_t row_stride) {
   if (!can_convert(tensor.type, to)) return cannot_convert(tensor.type, to);
   Bytes elements = tensor.stored;
   std::vector<uint16_t> planes;
@@ -228,7 +242,8 @@ Status copy_elements(const TensorView& tensor, TensorType to, std::byte* out, ui
     return {};
   }
   const uint64_t in_bytes = row_bytes / bytes_per_element(to) * bytes_per_element(tensor.type);
-  for (; elements.size() >= in_bytes && in_bytes > 0; elements = elements.subspan(in_bytes), out += row_stride)
+  for (; elements.size() >= in_bytes && in_bytes > 0;
+       elements = elements.subspan(in_bytes), out += row_stride)
     convert(tensor.type, elements.first(in_bytes), to, out);
   return {};
 }
