@@ -5,7 +5,7 @@
 //   options.train_files = {"train.jsonl"};
 //   options.eval_split = 0.1;
 //   options.output_directory = "cache/tokens";
-//   LMEMO_ASSIGN(const DatasetOutcome outcome, ensure_dataset(options, [&] { return store.get(); }));
+//   LMEMO_ASSIGN(const DatasetOutcome outcome, ensure_dataset(options, [&] { return StoreForRows{store.get()}; }));
 //   outcome.was_built, outcome.directory / "tokenized_dataset" …   // For datasets.load_from_disk.
 //
 // The identity of a set: the tokenizer's identity, the SHA-256 of the input files in their order, and every parameter that
@@ -51,6 +51,8 @@ using RenderChats = std::function<Result<std::vector<RenderedChat>>(std::span<co
 using MakeChatRenderer = std::function<Result<RenderChats>(const std::filesystem::path& tokenizer,
                                                            const std::string& template_text, bool wants_learned)>;
 using LoadTokenizer = std::function<Result<std::shared_ptr<const Tokenizer>>(const std::filesystem::path& path)>;
+// Brings the tokenizer of a model that has this name on HuggingFace's hub, and tells where it is.
+using FetchModel = std::function<Result<std::filesystem::path>(const std::string& name)>;
 
 struct DatasetOptions {
   std::filesystem::path tokenizer = {};
@@ -86,6 +88,8 @@ struct DatasetOptions {
 
   MakeChatRenderer make_renderer = {};  // Without it, templates other than chatml and none are refused.
   LoadTokenizer load_tokenizer = {};    // Empty: Tokenizer::load.
+  // Which engine of others load_tokenizer falls back to, with its version. Asked only for tokenizers that it runs.
+  std::function<std::string()> foreign_engine = {};
 };
 
 // What stands in the way of using a set, in words: {"max_length", "512", "1024"}.
@@ -105,6 +109,8 @@ struct DatasetCounts {
   uint64_t lines = 0;            // Not blank.
   uint64_t rows_tokenised = 0;   // Computed by this build …
   uint64_t rows_from_store = 0;  // … and found.
+  uint64_t tokens_tokenised = 0;
+  double tokenise_seconds = 0;   // Of all workers together.
   uint64_t train_rows = 0;
   uint64_t eval_rows = 0;
   uint64_t train_tokens = 0;  // Without padding.
@@ -135,9 +141,13 @@ using DatasetNote = std::function<void(const std::string&)>;
 Result<DatasetCheck> check_dataset(const DatasetOptions& options);
 
 // Builds if check_dataset says so. If somebody else builds, waits for that and looks again. The old set stays whole and
-// in its place until the new one is, whatever happens. `open_store` is asked only then; without one, or if it gives null,
+// in its place until the new one is, whatever happens. `open_store` is asked only then; without one, or if it gives none,
 // no row is remembered.
-using OpenStoreForRows = std::function<Store*()>;
+struct StoreForRows {
+  Store* store = nullptr;
+  std::filesystem::path directory = {};  // Where the build is written down for `lmemo metrics`; empty: nowhere.
+};
+using OpenStoreForRows = std::function<StoreForRows()>;
 Result<DatasetOutcome> ensure_dataset(const DatasetOptions& options, const OpenStoreForRows& open_store, const Watch& watch = {},
                                       const DatasetNote& note = {});
 
@@ -164,14 +174,15 @@ struct TrainingConfig {
 };
 // Relative paths are those of `working_directory`, or, if there is no such file, of the config's own.
 Result<TrainingConfig> read_training_config(const std::filesystem::path& file,
-                                            const std::filesystem::path& working_directory);
+                                            const std::filesystem::path& working_directory, const FetchModel& fetch = {});
 
 // The same from a text; `file` is for messages and for paths beside it.
 Result<TrainingConfig> parse_training_config(std::string_view json, const std::filesystem::path& file,
-                                             const std::filesystem::path& working_directory);
+                                             const std::filesystem::path& working_directory, const FetchModel& fetch = {});
 
-// The directory or tokenizer.json that a name means: a path, or a model in the cache of HuggingFace's hub.
-Result<std::filesystem::path> find_model(const std::string& name, const std::filesystem::path& working_directory);
+// The directory or tokenizer.json that a name means: a path, a model in the cache of HuggingFace's hub, or what is fetched from there.
+Result<std::filesystem::path> find_model(const std::string& name, const std::filesystem::path& working_directory,
+                                         const FetchModel& fetch = {});
 
 std::optional<RowPadding> row_padding_named(std::string_view name);
 std::optional<RowOverflow> row_overflow_named(std::string_view name);

@@ -130,6 +130,9 @@ struct TokenizerPart {
   std::string description;
 };
 
+// Who runs files that are refused here, where Python has it.
+inline constexpr std::string_view kHuggingFaceEngine = "huggingface";
+
 // Never changes after it was loaded: any number of threads may use one object.
 class Tokenizer {
  public:
@@ -138,6 +141,8 @@ class Tokenizer {
   // A tokenizer.json, or a directory with one (see ModelSettings).
   static Result<std::shared_ptr<const Tokenizer>> load(const std::filesystem::path& path);
   static Result<std::shared_ptr<const Tokenizer>> from_json(std::string_view json);
+  // With the identity that it has among these settings.
+  static std::shared_ptr<const Tokenizer> with_settings(std::shared_ptr<const Tokenizer> tokenizer, const ModelSettings& settings);
   // The ids of tiktoken's encode(text, allowed_special="all").
   static Result<std::shared_ptr<const Tokenizer>> load_tiktoken(const std::filesystem::path& path,
                                                                 const TiktokenOptions& options);
@@ -174,7 +179,7 @@ class Tokenizer {
   // Equal only if every text gets the same ids: over the meaning of the file (the order of its keys does not count)
   // and the rules by which it is read. Not over the engine, since all engines agree.
   virtual const Digest& identity() const = 0;
-  virtual std::string_view engine() const = 0;  // "fast" or "reference"
+  virtual std::string_view engine() const = 0;  // "fast" or "reference", or kHuggingFaceEngine
   virtual std::vector<TokenizerPart> parts() const = 0;
 
  private:

@@ -53,6 +53,33 @@ def texts_in(texts: Texts) -> Iterator[str]:
         yield as_str(text)
 
 
+def rules() -> str:
+    """The engine and its version: another one may give other ids."""
+    import tokenizers
+
+    return f"huggingface tokenizers {tokenizers.__version__}"
+
+
+def engine_of_file(path: os.PathLike[str]) -> HuggingFaceEngine | None:
+    """HuggingFace's engine for a tokenizer.json; None if it is not installed."""
+    import importlib.util
+
+    if importlib.util.find_spec("tokenizers") is None:
+        return None
+    with open(path, encoding="utf-8") as file:
+        return HuggingFaceEngine(file.read())
+
+
+def fetch_tokenizer(name: str) -> str:
+    """Where the files of a model's tokenizer are: in the cache of HuggingFace's hub, downloaded if they are not there."""
+    try:
+        import huggingface_hub
+    except ImportError:
+        raise ImportError("huggingface_hub is not installed: pip install huggingface_hub") from None
+    patterns = ["tokenizer*", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "additional_chat_templates/*"]
+    return str(huggingface_hub.snapshot_download(name, allow_patterns=patterns))
+
+
 class HuggingFaceEngine:
     """A `tokenizers.Tokenizer`. Lengths are settings of that object, so calls that change them wait for each other."""
 
@@ -65,8 +92,7 @@ class HuggingFaceEngine:
 
         self._tokenizer = tokenizers.Tokenizer.from_str(json_text)
         self._lock = threading.Lock()
-        rules = f"huggingface tokenizers {tokenizers.__version__}\n"
-        self.fingerprint = hashlib.sha256((rules + canonical(json_text)).encode()).hexdigest()
+        self.fingerprint = hashlib.sha256((f"{rules()}\n" + canonical(json_text)).encode()).hexdigest()
 
     def _set_lengths(self, truncation: dict[str, Any] | None, padding: dict[str, Any] | None) -> None:
         if truncation is None:

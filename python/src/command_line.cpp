@@ -126,6 +126,8 @@ int run(const std::vector<std::string>& arguments, const std::filesystem::path& 
     });
   };
   environment.make_chat_renderer = std::move(renderer);
+  environment.foreign_engine = huggingface_version;
+  environment.fetch_model = fetch_from_hub;
   const int exit_code = run_cli(arguments, environment);
   const int output_error = finish_output();
   if (output_error == 0) return exit_code;

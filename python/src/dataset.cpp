@@ -15,6 +15,7 @@
 #include "chat_renderer.h"
 #include "errors.h"
 #include "long_work.h"
+#include "python_tokenizer.h"
 #include "store_object.h"
 #include "values.h"
 
@@ -29,9 +30,11 @@ TrainingConfig config_of(const std::string& json, nb::handle file, nb::handle re
   Result<TrainingConfig> config = [&] {
     const nb::gil_scoped_release without_gil;
     std::error_code ignored;
-    return parse_training_config(json, path, std::filesystem::current_path(ignored));
+    return parse_training_config(json, path, std::filesystem::current_path(ignored), fetch_from_hub);
   }();
   TrainingConfig made = value_or_raise(std::move(config));
+  made.options.load_tokenizer = load_with_fallback;
+  made.options.foreign_engine = huggingface_version;
   if (!renderer.is_none()) made.options.make_renderer = chat_renderer_of(nb::borrow(renderer));
   return made;
 }
@@ -102,15 +105,18 @@ nb::dict ensure(const std::string& json, nb::handle file, nb::handle open_store,
   // Asked for when a build starts, from the thread that works.
   std::shared_ptr<Store> store;
   std::optional<nb::python_error> raised;
-  const OpenStoreForRows get_store = [&]() -> Store* {
+  const OpenStoreForRows get_store = [&]() -> StoreForRows {
+    StoreForRows rows;
     const nb::gil_scoped_acquire with_gil;
     try {
       const nb::object object = open_store();
       if (!object.is_none()) store = nb::cast<const StoreObject&>(object).hold();
+      if (nb::isinstance<DiskStoreObject>(object)) rows.directory = nb::cast<const DiskStoreObject&>(object).directory();
     } catch (nb::python_error& error) {
       raised.emplace(std::move(error));
     }
-    return store.get();
+    rows.store = store.get();
+    return rows;
   };
   const auto note_line = note_of(note);
   auto outcome = run_with_result(progress, [&](const Watch& watch) {

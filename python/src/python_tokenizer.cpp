@@ -93,7 +93,7 @@ class PythonTokenizer final : public Tokenizer {
     return token.ok() ? *token : std::nullopt;
   }
   const Digest& identity() const override { return identity_; }
-  std::string_view engine() const override { return "huggingface"; }
+  std::string_view engine() const override { return kHuggingFaceEngine; }
   std::vector<TokenizerPart> parts() const override { return {}; }
 
  private:
@@ -110,6 +110,46 @@ std::shared_ptr<const Tokenizer> tokenizer_of_engine(nb::handle engine) {
   if (!identity) raise_error({ErrorCode::invalid_argument, "fingerprint: expected 64 hexadecimal digits"});
   return std::make_shared<PythonTokenizer>(nb::borrow(engine), *identity,
                                            nb::cast<size_t>(engine.attr("vocab_size")));
+}
+
+Result<std::shared_ptr<const Tokenizer>> load_with_fallback(const std::filesystem::path& path) {
+  Result<std::shared_ptr<const Tokenizer>> ours = Tokenizer::load(path);
+  if (ours.ok() || (ours.error().code != ErrorCode::incompatible && ours.error().code != ErrorCode::invalid_argument)) return ours;
+  std::error_code ignored;
+  const bool is_directory = std::filesystem::is_directory(path, ignored);
+  ModelSettings settings;
+  if (is_directory) {
+    LMEMO_ASSIGN(settings, ModelSettings::read(path));
+  }
+  const nb::gil_scoped_acquire acquired;
+  try {
+    const std::filesystem::path file = is_directory ? path / "tokenizer.json" : path;
+    const nb::object engine = nb::module_::import_("lmemo._huggingface").attr("engine_of_file")(path_to_python(file));
+    if (engine.is_none()) return ours;
+    std::shared_ptr<const Tokenizer> theirs = tokenizer_of_engine(engine);
+    return is_directory ? Tokenizer::with_settings(std::move(theirs), settings) : theirs;
+  } catch (const std::exception&) {
+    return ours;  // The refusal says more.
+  }
+}
+
+std::string huggingface_version() {
+  const nb::gil_scoped_acquire acquired;
+  try {
+    return nb::cast<std::string>(nb::module_::import_("lmemo._huggingface").attr("rules")());
+  } catch (const std::exception&) {
+    return "none";
+  }
+}
+
+Result<std::filesystem::path> fetch_from_hub(const std::string& name) {
+  const nb::gil_scoped_acquire acquired;
+  try {
+    return path_of(nb::module_::import_("lmemo._huggingface").attr("fetch_tokenizer")(name));
+  } catch (const nb::python_error& error) {
+    const std::string message = utf8_of(nb::str(error.value()));
+    return Error{ErrorCode::io_error, message.substr(0, message.find('\n'))};
+  }
 }
 
 }  // namespace lmemo::python

@@ -1,5 +1,5 @@
 """A web server of this machine that has files, and breaks off downloads if it is told to. Also speaks as much of the hub's language as
-huggingface_hub needs to list and fetch the files of one data set, OWNER/NAME."""
+huggingface_hub needs to list and fetch the files of one data set or one model, OWNER/NAME."""
 
 from __future__ import annotations
 
@@ -39,6 +39,9 @@ class Files:
             siblings.append(one)
         return {"id": "OWNER/NAME", "sha": COMMIT, "siblings": siblings, "private": False, "tags": [], "downloads": 0, "likes": 0}
 
+    def tree(self) -> list[dict[str, Any]]:
+        return [{"type": "file", "path": one["rfilename"], "size": one["size"], "oid": one["blobId"]} for one in self.listing()["siblings"]]
+
     def ranges_of(self, name: str) -> list[str | None]:
         return [asked for word, path, asked in self.requests if word == "GET" and path.endswith(name)]
 
@@ -59,9 +62,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _answer(self) -> None:
         path = self.path.partition("?")[0].lstrip("/")
         self.files.requests.append((self.command, path, self.headers.get("Range")))
-        if re.fullmatch(r"api/datasets/OWNER/NAME(/revision/\w+)?", path):
+        if re.fullmatch(r"api/(datasets|models)/OWNER/NAME(/revision/\w+)?", path):
             return self._send(200, json.dumps(self.files.listing()).encode(), {"Content-Type": "application/json"})
-        name = re.sub(r"^datasets/OWNER/NAME/resolve/\w+/", "", path)
+        if re.fullmatch(r"api/models/OWNER/NAME/tree/\w+", path):
+            return self._send(200, json.dumps(self.files.tree()).encode(), {"Content-Type": "application/json"})
+        name = re.sub(r"^(datasets/)?OWNER/NAME/resolve/\w+/", "", path)
         if name not in self.files.content:
             return self._send(404, b"", {"X-Error-Code": "EntryNotFound"})
         self._send_file(name)

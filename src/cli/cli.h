@@ -66,6 +66,8 @@ struct CliEnvironment {
   std::function<Result<TokenOracle>(const std::filesystem::path& tokenizer)> token_oracle;
   // Loads a tokenizer.json that lmemo's engines refuse: only Python has HuggingFace's.
   LoadTokenizer load_refused_tokenizer;
+  std::function<std::string()> foreign_engine;  // Which that is, with its version.
+  FetchModel fetch_model;                       // From the hub.
   // Brings an input that needs Python (Parquet, Arrow, hf://, https://) into `folder` as JSON lines; the files' paths.
   std::function<Result<std::vector<std::string>>(const std::string& input, const std::string& folder,
                                                  const std::string& text_field)>

@@ -42,12 +42,13 @@ Result<std::shared_ptr<const Tokenizer>> load_tokenizer_file(const CommandContex
                  tokenizer.error().message +
                      "; the Python package runs it on HuggingFace's engine: pip install lmemo tokenizers"};
   std::error_code ignored;
-  const std::filesystem::path json =
-      std::filesystem::is_directory(file, ignored) ? file / "tokenizer.json" : file;
-  auto refused = context.environment.load_refused_tokenizer(json);
+  const bool is_directory = std::filesystem::is_directory(file, ignored);
+  auto refused = context.environment.load_refused_tokenizer(is_directory ? file / "tokenizer.json" : file);
   if (!refused.ok()) return tokenizer;  // Ours says more.
   context.console.note(tokenizer.error().message + "; HuggingFace's engine runs it, slowly");
-  return refused;
+  if (!is_directory) return refused;
+  LMEMO_ASSIGN(const ModelSettings settings, ModelSettings::read(file));
+  return Tokenizer::with_settings(std::move(*refused), settings);
 }
 
 Result<std::shared_ptr<const Tokenizer>> tokenizer_argument(const CommandContext& context) {

@@ -176,8 +176,11 @@ Digest ModelSettings::identity_with(const Digest& tokenizer) const {
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::load_directory(const std::filesystem::path& path) {
   LMEMO_ASSIGN(const ModelSettings settings, ModelSettings::read(path));
   LMEMO_ASSIGN(auto tokenizer, load(path / "tokenizer.json"));
-  return std::shared_ptr<const Tokenizer>(
-      std::make_shared<tokenizer::DirectoryTokenizer>(std::move(tokenizer), settings));
+  return with_settings(std::move(tokenizer), settings);
+}
+
+std::shared_ptr<const Tokenizer> Tokenizer::with_settings(std::shared_ptr<const Tokenizer> tokenizer, const ModelSettings& settings) {
+  return std::make_shared<tokenizer::DirectoryTokenizer>(std::move(tokenizer), settings);
 }
 
 }  // namespace lmemo

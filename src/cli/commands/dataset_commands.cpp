@@ -7,6 +7,7 @@
 #include "cli/commands/dataset_options.h"
 #include "cli/confirmation.h"
 #include "cli/text_table.h"
+#include "cli/tokenizer_argument.h"
 #include "lmemo/dataset.h"
 
 namespace lmemo::cli {
@@ -108,7 +109,12 @@ Result<DatasetOutcome> ensure(CommandContext& context, DatasetOptions& options) 
   options.make_renderer = context.environment.make_chat_renderer;
   std::unique_ptr<Store> store;
   Result<DatasetOutcome> outcome = ensure_dataset(
-      options, [&] { return (store = store_or_none(context)).get(); }, context.console.watch(),
+      options,
+      [&] {
+        store = store_or_none(context);
+        return StoreForRows{store.get(), store ? context.settings.store() : std::filesystem::path()};
+      },
+      context.console.watch(),
       [&](const std::string& line) { context.console.note(line); });
   context.console.end_progress();
   return outcome;
@@ -138,7 +144,9 @@ int run_build(CommandContext& context) {
 Result<std::optional<DatasetOutcome>> ensure_config(CommandContext& context) {
   const std::string name = context.arguments.positional(0).value();
   const std::filesystem::path& here = context.environment.working_directory;
-  LMEMO_ASSIGN(TrainingConfig config, read_training_config(here / name, here));
+  LMEMO_ASSIGN(TrainingConfig config, read_training_config(here / name, here, context.environment.fetch_model));
+  config.options.load_tokenizer = [&context](const std::filesystem::path& path) { return load_tokenizer_file(context, path); };
+  config.options.foreign_engine = context.environment.foreign_engine;
   if (!config.use_cached_tokens) {
     context.console.note("nothing to do: use_cached_tokens is false in " + name + "; the training tokenises by itself");
     return std::optional<DatasetOutcome>();

@@ -22,7 +22,7 @@ std::vector<OptionSpec> dataset_option_specs() {
   OptionSpec tokenizer = tokenizer_option(false);
   return {
       tokenizer,
-      {.name = "model-name", .type = ValueType::text, .value_name = "NAME", .help = "instead: a model's directory, or its name in the cache of HuggingFace's hub"},
+      {.name = "model-name", .type = ValueType::text, .value_name = "NAME", .help = "instead: a model's directory, or its name on HuggingFace's hub"},
       {.name = "train-file", .type = ValueType::file, .value_name = "FILE...", .help = "JSON lines; plain, gzip or zstd", .is_required = true, .is_list = true},
       {.name = "eval-file", .type = ValueType::file, .value_name = "FILE...", .help = "the same for eval", .is_list = true},
       {.name = "eval-split", .type = ValueType::text, .value_name = "SHARE", .help = "the share of train rows that goes to eval, by content and seed", .default_text = "0"},
@@ -53,7 +53,9 @@ Result<DatasetOptions> dataset_options(const CommandContext& context) {
   const auto model = given.text("model-name");
   if (!tokenizer && !model) return Error{ErrorCode::invalid_argument, "missing --tokenizer TOKENIZER or --model-name NAME"};
   options.model_name = model.value_or(tokenizer.value_or(""));
-  LMEMO_ASSIGN(options.tokenizer, find_model(tokenizer.value_or(options.model_name), here));
+  LMEMO_ASSIGN(options.tokenizer, find_model(tokenizer.value_or(options.model_name), here, context.environment.fetch_model));
+  options.load_tokenizer = [&context](const std::filesystem::path& path) { return load_tokenizer_file(context, path); };
+  options.foreign_engine = context.environment.foreign_engine;
   for (const std::string& file : given.texts("train-file")) options.train_files.push_back(here / file);
   for (const std::string& file : given.texts("eval-file")) options.eval_files.push_back(here / file);
   if (const auto share = given.text("eval-split")) {

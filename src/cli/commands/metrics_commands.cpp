@@ -58,7 +58,7 @@ void metrics_csv(Console& console, const std::vector<RunRecord>& runs) {
 void metrics_words(Console& console, const std::vector<RunRecord>& runs) {
   if (runs.empty()) return console.note("no runs were recorded");
   TextTable table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::left});
-  table.add({"started", "face", "sections", "hits", "misses", "tokenised", "cache", "source"});
+  table.add({"started", "face", "items", "hits", "misses", "tokenised", "cache", "source"});
   for (const RunRecord& run : runs)
     table.add({format_time_utc(run.started_at_ns), run.face, format_count(run.total_sections), format_count(run.cache_hits), format_count(run.cache_misses),
                format_seconds(run.total_tokenize_seconds), format_byte_count(run.cache_bytes_after), run.source});

@@ -3,6 +3,8 @@
 
 #include <chrono>
 
+#include "base/clock.h"
+#include "faces/dataset/known_rows.h"
 #include "faces/dataset/seen_files.h"
 #include "faces/dataset/set_builder.h"
 #include "faces/dataset/set_damage.h"
@@ -10,6 +12,7 @@
 #include "faces/dataset/set_identity.h"
 #include "lmemo/tokenizer.h"
 #include "sources/text_file.h"
+#include "stats/run_metrics.h"
 
 namespace lmemo {
 namespace {
@@ -117,6 +120,31 @@ Result<DatasetCounts> build_and_publish(SetPlan& plan, const SetDirectory& direc
   return counts;
 }
 
+// For `lmemo metrics`. A build that cannot be written down is a build all the same.
+void record_build(const SetPlan& plan, const DatasetCounts& counts, int64_t started_ns, const StoreForRows& rows, const DatasetNote& note) {
+  if (rows.directory.empty()) return;
+  RunRecord run;
+  run.run_id = new_run_id(started_ns);
+  run.face = "dataset";
+  run.started_at_ns = started_ns;
+  run.source = plan.options->output_directory.string();
+  run.tokenizer = plan.facts.identity.hex();
+  run.total_sections = counts.rows_tokenised + counts.rows_from_store;
+  run.cache_hits = counts.rows_from_store;
+  run.cache_misses = counts.rows_tokenised;
+  run.total_tokenize_seconds = counts.tokenise_seconds;
+  run.wall_seconds = static_cast<double>(system_clock().now_ns() - started_ns) / 1e9;
+  run.total_tokens = counts.train_tokens + counts.eval_tokens;
+  run.tokenized_tokens = counts.tokens_tokenised;
+  if (counts.rows_tokenised > 0) run.miss_reasons["new"] = counts.rows_tokenised;
+  if (rows.store != nullptr) {
+    const StoreStats stats = rows.store->stats();
+    if (const auto kind = stats.kinds.find(kRowsKind); kind != stats.kinds.end()) run.cache_bytes_after = kind->second.stored_bytes;
+  }
+  if (const Status recorded = record_run(rows.directory / "metrics.db", run); !recorded.ok() && note)
+    note("this build was not recorded: " + recorded.error().message);
+}
+
 }  // namespace
 
 Result<DatasetCheck> check_dataset(const DatasetOptions& options) {
@@ -130,6 +158,7 @@ Result<DatasetCheck> check_dataset(const DatasetOptions& options) {
 
 Result<DatasetOutcome> ensure_dataset(const DatasetOptions& options, const OpenStoreForRows& open_store, const Watch& watch,
                                       const DatasetNote& note) {
+  const int64_t started_ns = system_clock().now_ns();
   const auto start = std::chrono::steady_clock::now();
   const SetDirectory directory(options.output_directory);
   SeenFiles seen = SeenFiles::load(directory.seen_path());
@@ -151,7 +180,9 @@ Result<DatasetOutcome> ensure_dataset(const DatasetOptions& options, const OpenS
       directory.remove_leftovers();
       if (note)
         for (const DatasetDifference& difference : comparison.differences) note("building: " + difference.describe());
-      LMEMO_ASSIGN(comparison.counts, build_and_publish(plan, directory, open_store ? open_store() : nullptr, seen, watch));
+      const StoreForRows rows = open_store ? open_store() : StoreForRows();
+      LMEMO_ASSIGN(comparison.counts, build_and_publish(plan, directory, rows.store, seen, watch));
+      record_build(plan, comparison.counts, started_ns, rows, note);
       outcome.was_built = true;
     }
     save_seen(seen, directory);  // Before those who wait go on.

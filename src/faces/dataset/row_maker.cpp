@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 #include "base/json_writer.h"
 #include "base/little_endian.h"
@@ -99,7 +100,9 @@ Result<RowBlock> RowMaker::make(const LineBlock& lines, const std::string& file_
   }
 
   if (recipe_.template_kind == RowTemplate::rendered) LMEMO_TRY(render(drafts, candidates));
+  const auto start = std::chrono::steady_clock::now();
   LMEMO_TRY(encode(drafts, candidates));
+  block.tokenise_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   for (Candidate& candidate : candidates) {
     if (candidate.row.is_new && candidate.problem.empty()) finish(candidate);
     if (!candidate.problem.empty()) {

@@ -25,6 +25,7 @@ struct RowBlock {
   std::vector<uint32_t> runs;
   LineProblems problems;
   uint64_t lines = 0;              // Not blank.
+  double tokenise_seconds = 0;
   std::string missing_field_hint;  // The fields that a line without ours has.
 };
 

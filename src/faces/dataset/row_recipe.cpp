@@ -81,6 +81,7 @@ Result<TokenizerFacts> facts_of(const DatasetOptions& options, const Tokenizer& 
   TokenizerFacts facts;
   facts.identity = tokenizer.identity();
   facts.vocab_size = tokenizer.vocab_size();
+  if (tokenizer.engine() == kHuggingFaceEngine && options.foreign_engine) facts.foreign_engine = options.foreign_engine();
   ModelSettings settings;
   std::error_code ignored;
   if (std::filesystem::is_directory(options.tokenizer, ignored)) {

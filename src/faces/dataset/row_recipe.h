@@ -38,6 +38,7 @@ struct TokenizerFacts {
   std::optional<uint32_t> pad_id = {};
   std::string chat_template = {};
   bool has_chat_template = false;
+  std::string foreign_engine = {};  // That runs it, with its version; empty: ours does.
 };
 
 // Loads it and asks. invalid_argument if eos_token or pad_token name no token.

@@ -70,6 +70,7 @@ Json json_of(const TokenizerFacts& facts) {
   if (facts.eos_id) json["eos_id"] = *facts.eos_id;
   if (facts.pad_id) json["pad_id"] = *facts.pad_id;
   if (facts.has_chat_template) json["chat_template"] = facts.chat_template;
+  if (!facts.foreign_engine.empty()) json["foreign_engine"] = facts.foreign_engine;
   return json;
 }
 
@@ -83,6 +84,7 @@ TokenizerFacts facts_in(const Json& json) {
     facts.chat_template = json["chat_template"].get<std::string>();
     facts.has_chat_template = true;
   }
+  if (json.contains("foreign_engine")) facts.foreign_engine = json["foreign_engine"].get<std::string>();
   return facts;
 }
 
@@ -185,6 +187,9 @@ std::optional<TokenizerFacts> SeenFiles::find_tokenizer(const DatasetOptions& op
   const auto found = tokenizers_.find(tokenizer_name(options));
   if (found == tokenizers_.end()) return std::nullopt;
   if (found->second.stamps != tokenizer_stamps(options.tokenizer)) return std::nullopt;
+  // Another version of it is another tokenizer, though no file changed.
+  if (const std::string& engine = found->second.facts.foreign_engine; !engine.empty())
+    if (!options.foreign_engine || options.foreign_engine() != engine) return std::nullopt;
   return found->second.facts;
 }
 

@@ -123,6 +123,7 @@ class SetBuilder {
     if (!done.rows.ok()) return done.rows.error();
     const RowBlock& block = *done.rows;
     counts_.lines += block.lines;
+    counts_.tokenise_seconds += block.tokenise_seconds;
     problems_.add(block.problems);
     if (hint_.empty()) hint_ = block.missing_field_hint;
     const InputFile& file = plan_.files[done.file];
@@ -133,6 +134,7 @@ class SetBuilder {
       ids += row.id_count;
       runs += row.run_count;
       (row.is_new ? counts_.rows_tokenised : counts_.rows_from_store) += 1;
+      if (row.is_new) counts_.tokens_tokenised += row.id_count;
       if (row.is_new) putter_.add(row.digest, row_ids, row_runs);
       const bool to_eval = file.is_eval || (options_.eval_split > 0 && goes_to_eval(row.digest, options_.seed, options_.eval_split));
       LMEMO_TRY(place(to_eval ? *eval_ : *train_, row_ids, row_runs, file, row.line));

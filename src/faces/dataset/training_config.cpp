@@ -1,5 +1,7 @@
 // A training config as people have it: one JSON object with the paths and parameters of a run, of which the data set
 // needs some. Other names are none of its business.
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -84,7 +86,8 @@ class ConfigReader {
   const fs::path& working_directory_;
 };
 
-Status read(const ConfigReader& config, const fs::path& file, const fs::path& working_directory, TrainingConfig& result) {
+Status read(const ConfigReader& config, const fs::path& file, const fs::path& working_directory, const FetchModel& fetch,
+            TrainingConfig& result) {
   DatasetOptions& options = result.options;
   LMEMO_TRY(config.boolean("use_cached_tokens", result.use_cached_tokens));
   LMEMO_TRY(config.text("model_name", options.model_name));
@@ -98,7 +101,7 @@ Status read(const ConfigReader& config, const fs::path& file, const fs::path& wo
   if (!fs::exists(working_directory / tokenizer, error) && fs::exists(beside, error)) {
     options.tokenizer = beside;
   } else {
-    LMEMO_ASSIGN(options.tokenizer, find_model(tokenizer, working_directory));
+    LMEMO_ASSIGN(options.tokenizer, find_model(tokenizer, working_directory, fetch));
   }
   LMEMO_TRY(config.paths("train_file", options.train_files));
   LMEMO_TRY(config.paths("train_files", options.train_files));
@@ -136,9 +139,16 @@ fs::path hub_cache() {
   return fs::path(variable("HOME")) / ".cache" / "huggingface" / "hub";
 }
 
+// OWNER/NAME or NAME, and no path of a file.
+bool may_be_on_the_hub(const std::string& name) {
+  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.' || c == '/'; };
+  return !name.empty() && std::isalnum(static_cast<unsigned char>(name[0])) != 0 && name.back() != '/' && std::count(name.begin(), name.end(), '/') <= 1 &&
+         std::all_of(name.begin(), name.end(), is_word) && !name.ends_with(".json");
+}
+
 }  // namespace
 
-Result<fs::path> find_model(const std::string& name, const fs::path& working_directory) {
+Result<fs::path> find_model(const std::string& name, const fs::path& working_directory, const FetchModel& fetch) {
   std::error_code error;
   const fs::path here = working_directory / name;
   if (fs::exists(here, error)) return here;
@@ -149,27 +159,34 @@ Result<fs::path> find_model(const std::string& name, const fs::path& working_dir
     const fs::path snapshot = model / "snapshots" / revision->substr(0, revision->find_first_of(" \r\n"));
     if (fs::exists(snapshot / "tokenizer.json", error)) return snapshot;
   }
-  return Error{ErrorCode::invalid_argument, "no tokenizer " + name + ": neither a path (" + here.string() +
-                                                ") nor a model with a tokenizer.json in " + hub_cache().string() +
-                                                "; `hf download " + name + "` fetches one from the hub"};
+  std::string message = "no tokenizer " + name + ": neither a path (" + here.string() + ") nor a model with a tokenizer.json in " +
+                        hub_cache().string();
+  if (!may_be_on_the_hub(name)) return Error{ErrorCode::invalid_argument, message};
+  if (!fetch) return Error{ErrorCode::invalid_argument, message + "; `hf download " + name + "` fetches one from the hub"};
+  Result<fs::path> fetched = fetch(name);
+  if (!fetched.ok()) return Error{fetched.error().code, message + "; and from the hub: " + fetched.error().message};
+  if (!fs::exists(*fetched / "tokenizer.json", error))
+    return Error{ErrorCode::invalid_argument, message + "; and the model on the hub has no tokenizer.json"};
+  return fetched;
 }
 
-Result<TrainingConfig> parse_training_config(std::string_view text, const fs::path& file, const fs::path& working_directory) {
+Result<TrainingConfig> parse_training_config(std::string_view text, const fs::path& file, const fs::path& working_directory,
+                                             const FetchModel& fetch) {
   TrainingConfig result;
   // The library below throws where a value is not what it is asked for; ConfigReader asks first.
   try {
     const Json json = Json::parse(text);
     if (!json.is_object()) return Error{ErrorCode::invalid_argument, file.string() + ": expected one JSON object"};
-    LMEMO_TRY(read(ConfigReader(json, file, working_directory), file, working_directory, result));
+    LMEMO_TRY(read(ConfigReader(json, file, working_directory), file, working_directory, fetch, result));
   } catch (const std::exception& error) {
     return Error{ErrorCode::invalid_argument, file.string() + ": not JSON: " + error.what()};
   }
   return result;
 }
 
-Result<TrainingConfig> read_training_config(const fs::path& file, const fs::path& working_directory) {
+Result<TrainingConfig> read_training_config(const fs::path& file, const fs::path& working_directory, const FetchModel& fetch) {
   LMEMO_ASSIGN(const std::string text, read_text_file(file, uint64_t{16} << 20));
-  return parse_training_config(text, file, working_directory);
+  return parse_training_config(text, file, working_directory, fetch);
 }
 
 }  // namespace lmemo
