@@ -6,7 +6,8 @@
 The peer loads the same JSON lines, tokenises them in batches with the same tokenizer (map, batched, num_proc=2), appends the end, cuts to
 max_length, copies the labels, and saves with save_to_disk; everything cold: a fresh cache directory each time. Both run in processes of their
 own, alternating; imports are done before the clock starts, and peak memory is the resident set of the process and its children, sampled
-from /proc. `ensure` and `load_from_disk` are timed in one process, alternating.
+from /proc. `ensure` and `load_from_disk` are timed in one process, alternating: the median of the ratios of pairs, since a busy machine
+disturbs both alike.
 
 --tokenizer names a model's directory; without it, GPT-2's from the folder of the parity tests.
 """
@@ -75,7 +76,8 @@ for _ in range(int(rounds)):
     for name, call in (("ensure", ensure), ("load", load)):
         start = time.perf_counter(); call(); times[name].append(time.perf_counter() - start)
 ratios = [a / b for a, b in zip(times["ensure"], times["load"])]
-print(json.dumps({"ensure": statistics.median(times["ensure"]), "load": statistics.median(times["load"]), "ratio": statistics.median(ratios)}))
+print(json.dumps({"ensure": statistics.median(times["ensure"]), "load": statistics.median(times["load"]), "ratio": statistics.median(ratios),
+                  "best_ratio": min(times["ensure"]) / min(times["load"])}))
 """
 
 
@@ -197,6 +199,7 @@ def main() -> None:
             "peak_bytes": statistics.median(o["peak_bytes"] for o in ours), "memory_share": memory,
             "one_percent_changed_seconds": again["seconds"], "one_percent_rows_tokenised": again["tokenised"],
             "warm_seconds": warm["ensure"], "load_from_disk_seconds": warm["load"], "warm_over_load": warm["ratio"],
+            "warm_over_load_best": warm["best_ratio"],
             "warm_times_faster_than_peer_cold": peer_seconds / warm["ensure"],
             "warm_times_faster_than_own_cold": our_seconds / warm["ensure"],
         }  # fmt: skip
@@ -209,7 +212,7 @@ def main() -> None:
     print(f"cold build            lmemo {our_seconds:7.2f} s   transformers + datasets {peer_seconds:7.2f} s   {speed:5.1f} ×  (bar 15)")
     print(f"peak memory           lmemo {figures['peak_bytes'] / 1e6:7.0f} MB  transformers + datasets {figures['peer_peak_bytes'] / 1e6:7.0f} MB  {memory:5.2f}    (bar 0.25)")
     print(f"1 % of lines changed  lmemo {again['seconds']:7.2f} s   {again['tokenised']:,} rows tokenised")
-    print(f"warm ensure           lmemo {warm['ensure'] * 1e3:7.2f} ms  load_from_disk {warm['load'] * 1e3:.2f} ms   {warm['ratio']:5.2f} ×  (bar 1.5)")
+    print(f"warm ensure           lmemo {warm['ensure'] * 1e3:7.2f} ms  load_from_disk {warm['load'] * 1e3:.2f} ms   {warm['ratio']:5.2f} ×  (bar 1.5; the best of each: {warm['best_ratio']:.2f} ×)")
     print(f"                      {peer_seconds / warm['ensure']:,.0f} × faster than the peer's cold build, {our_seconds / warm['ensure']:,.0f} × than its own (bar 200)")
 
 
