@@ -48,7 +48,6 @@ CommandSpec root_command(const CliEnvironment& environment) {
   root.name = "lmemo";
   root.summary = "never compute twice what a language-model workflow already computed";
   root.options = global_options();
-  root.examples = {{"lmemo demo", "See it work on texts that come with lmemo."}};
   root.exit_meanings = {{kExitGaps, "finished with gaps"}, {kExitDamage, "damage found"}};
   const auto add = [&](const std::string& group, std::vector<CommandSpec> commands) {
     for (CommandSpec& command : commands) {

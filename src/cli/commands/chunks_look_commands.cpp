@@ -266,7 +266,7 @@ std::vector<CommandSpec> chunks_look_commands() {
 std::vector<CommandSpec> chunks_commands() {
   CommandSpec group;
   group.name = "chunks";
-  group.summary = "pack a corpus into checked training chunks: plan, build, fill, repair, grow";
+  group.summary = "pack a corpus into checked training chunks, and mend them";
   for (auto& commands : {chunks_build_commands(), chunks_mend_commands(), chunks_look_commands()})
     group.subcommands.insert(group.subcommands.end(), commands.begin(), commands.end());
   group.subcommands.push_back(chunks_estimate_command());

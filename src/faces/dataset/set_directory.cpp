@@ -19,6 +19,7 @@ namespace fs = std::filesystem;
 constexpr std::array kNames = {kDatasetFolder, kMetadataFile, kTokenizerFolder};
 constexpr std::chrono::milliseconds kLookInterval{50};
 constexpr std::chrono::seconds kNoteInterval{5};
+constexpr auto kNameInterval = std::chrono::milliseconds(500);
 
 Status make_directories(const fs::path& path) {
   std::error_code error;
@@ -86,7 +87,8 @@ Result<std::unique_ptr<FileLock>> SetDirectory::try_lock() const {
 }
 
 Result<std::unique_ptr<FileLock>> SetDirectory::lock(const Watch& watch, const DatasetNote& note) const {
-  auto next_note = std::chrono::steady_clock::now();
+  const auto start = std::chrono::steady_clock::now();
+  auto next_note = start;
   while (true) {
     auto lock = try_lock();
     if (lock.ok()) {
@@ -99,9 +101,11 @@ Result<std::unique_ptr<FileLock>> SetDirectory::lock(const Watch& watch, const D
     }
     if (lock.error().code != ErrorCode::busy) return lock.error();
     if (watch.stopped()) return Error{ErrorCode::interrupted, "while waiting for another builder"};
-    if (note && std::chrono::steady_clock::now() >= next_note) {
-      next_note = std::chrono::steady_clock::now() + kNoteInterval;
-      const Result<std::string> builder = read_text_file(private_path() / "builder", 4096);
+    const auto now = std::chrono::steady_clock::now();
+    const Result<std::string> builder = read_text_file(private_path() / "builder", 4096);
+    // Who just took the lock is about to say so.
+    if (note && now >= next_note && (builder.ok() || now >= start + kNameInterval)) {
+      next_note = now + kNoteInterval;
       note("waiting for " + (builder.ok() ? *builder : "another process") + ", which builds " + directory_.string());
     }
     std::this_thread::sleep_for(kLookInterval);
