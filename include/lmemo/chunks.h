@@ -41,6 +41,9 @@ struct ChunkRows {
   std::vector<ChunkPiece> pieces;    // Of all rows, in the order of the tokens.
   std::vector<uint32_t> row_tokens;  // Row i has tokens [row_tokens[i], row_tokens[i + 1]) …
   std::vector<uint32_t> row_pieces;  // … and pieces [row_pieces[i], row_pieces[i + 1]).
+  // For who keeps many blocks: set it, and where the vocabulary allows `narrow` has the tokens, and `tokens` is empty.
+  bool wants_narrow = false;
+  std::vector<uint16_t> narrow;
 
   size_t row_count() const { return row_tokens.empty() ? 0 : row_tokens.size() - 1; }
   std::span<const uint32_t> tokens_of(size_t row) const {

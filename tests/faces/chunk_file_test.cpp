@@ -67,9 +67,17 @@ Documents documents_in(const ChunkFile& file, size_t document_count) {
   uint64_t rows = 0, tokens = 0;
   std::vector<ChunkPiece> pieces;
   std::vector<std::vector<uint32_t>> piece_tokens;
-  ChunkRows block;
+  ChunkRows block, small;
+  small.wants_narrow = true;
   for (uint32_t number = 0; number < file.block_count(); ++number) {
     REQUIRE(file.read_block(number, block).ok());
+    REQUIRE(file.read_block(number, small).ok());
+    // The same tokens in two bytes, where they fit.
+    const bool is_narrow = file.parameters().vocab_size <= 65536;
+    REQUIRE((is_narrow ? std::vector<uint32_t>(small.narrow.begin(), small.narrow.end()) : small.tokens) ==
+            block.tokens);
+    REQUIRE((is_narrow ? small.tokens.empty() : small.narrow.empty()));
+    REQUIRE((small.pieces == block.pieces && small.row_tokens == block.row_tokens));
     REQUIRE(block.first_row == rows);
     rows += block.row_count();
     for (size_t row = 0; row < block.row_count(); ++row) {

@@ -86,56 +86,60 @@ Result<Bytes> plain_section(Compression compression, Bytes stored, size_t plain_
 }
 
 // The loops below find out in passing whether anything was out of range: `seen` has the high bit set if so.
-template <typename Number>
-uint32_t read_ranked(Bytes bytes, std::span<const uint32_t> ids, std::span<uint32_t> tokens) {
+template <typename Number, typename Token>
+uint32_t read_ranked(Bytes bytes, std::span<const uint32_t> ids, std::span<Token> tokens) {
   const std::byte* const from = bytes.data();
   uint32_t seen = 0;
   for (size_t index = 0; index < tokens.size(); ++index) {
     const uint32_t token = ids[load_le<Number>(from + index * sizeof(Number))];
-    tokens[index] = token;
+    tokens[index] = static_cast<Token>(token);
     seen |= token;
   }
   return seen;
 }
 
-template <typename Number>
-uint32_t read_plain(Bytes bytes, std::span<uint32_t> tokens) {
+template <typename Number, typename Token>
+uint32_t read_plain(Bytes bytes, std::span<Token> tokens) {
   // In steps of a known length, which compilers turn into vector instructions.
   constexpr size_t kStep = 64;
   const std::byte* from = bytes.data();
-  uint32_t* to = tokens.data();
-  uint32_t* const end = to + tokens.size();
+  Token* to = tokens.data();
+  Token* const end = to + tokens.size();
   Number largest[kStep] = {};
   for (; end - to >= static_cast<ptrdiff_t>(kStep); to += kStep, from += kStep * sizeof(Number)) {
     Number step[kStep];
     std::memcpy(step, from, sizeof step);
     for (size_t index = 0; index < kStep; ++index)
       largest[index] = step[index] > largest[index] ? step[index] : largest[index];
-    for (size_t index = 0; index < kStep; ++index) to[index] = step[index];
+    for (size_t index = 0; index < kStep; ++index) to[index] = static_cast<Token>(step[index]);
   }
   for (; to != end; ++to, from += sizeof(Number)) {
     const auto token = load_le<Number>(from);
-    *to = token;
+    *to = static_cast<Token>(token);
     largest[0] = std::max(largest[0], token);
   }
   return *std::max_element(largest, largest + kStep);
 }
 
+template <typename Token>
 uint32_t read_wide(Bytes bytes, unsigned width, std::span<const uint32_t> ids, bool has_ranks,
-                   std::span<uint32_t> tokens) {
+                   std::span<Token> tokens) {
   uint32_t largest = 0;
   const std::byte* from = bytes.data();
-  for (uint32_t& token : tokens) {
+  for (Token& out : tokens) {
     uint32_t number = 0;
     std::memcpy(&number, from, width);
     from += width;
-    token = !has_ranks ? number : number < ids.size() ? ids[number] : kNoToken;
+    const uint32_t token = !has_ranks ? number : number < ids.size() ? ids[number] : kNoToken;
+    out = static_cast<Token>(token);
     largest = std::max(largest, token);
   }
   return largest;
 }
 
-Status read_tokens(Bytes bytes, unsigned width, const BlockFrame& frame, std::span<uint32_t> tokens) {
+template <typename Token>
+Status read_tokens(Bytes bytes, unsigned width, const BlockFrame& frame, std::vector<Token>& out) {
+  const std::span<Token> tokens(out);
   uint32_t largest;
   if (frame.has_ranks && width <= 2) {
     assert(frame.ids.size() == (width == 1 ? 256u : 65536u));
@@ -238,8 +242,11 @@ Status decode_block(Bytes value, const BlockFrame& frame, ChunkRows& rows) {
 
   LMEMO_ASSIGN(const Bytes numbers, plain_section(header.tokens_compression, tokens,
                                                   size_t{header.tokens} * header.token_bytes, buffer));
-  rows.tokens.resize(header.tokens);
-  return read_tokens(numbers, header.token_bytes, frame, rows.tokens);
+  const bool is_narrow = rows.wants_narrow && frame.vocab_size <= 1u << 16;
+  rows.tokens.resize(is_narrow ? 0 : header.tokens);
+  rows.narrow.resize(is_narrow ? header.tokens : 0);
+  return is_narrow ? read_tokens(numbers, header.token_bytes, frame, rows.narrow)
+                   : read_tokens(numbers, header.token_bytes, frame, rows.tokens);
 }
 
 }  // namespace lmemo::chunks

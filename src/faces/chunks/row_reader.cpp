@@ -47,7 +47,9 @@ struct RowReader::Rows {
     first_row = from.first_row;
     narrow.clear();
     wide.clear();
-    if (is_narrow) {
+    if (from.tokens.empty()) {
+      std::swap(narrow, from.narrow);
+    } else if (is_narrow) {
       narrow.resize(from.tokens.size());
       for (size_t i = 0; i < narrow.size(); ++i) narrow[i] = static_cast<uint16_t>(from.tokens[i]);
     } else {
@@ -224,6 +226,7 @@ Result<RowReader::SharedRows> RowReader::block(uint64_t number, std::unique_lock
 Result<RowReader::SharedRows> RowReader::decode(uint64_t number, std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   thread_local ChunkRows decoded;  // Used again, so that it stays in the cache.
+  decoded.wants_narrow = options_.is_compact;
   const std::shared_ptr<Rows> rows = spare_->take();
   const Status status = set_->read_block(number, decoded);
   if (status.ok()) rows->take(decoded, options_.is_compact && set_->parameters().vocab_size <= 1u << 16);
