@@ -186,6 +186,13 @@ struct DiscoveredPrompt {
   bool has_mask = false;
 };
 
+// What the small records of a prompt say: the tokens that its mask counts, and how many of the largest logits there are.
+struct PromptSizes {
+  std::optional<uint64_t> tokens, top_k;
+};
+PromptSizes sizes_of(Store& store, const ActivationKeys& keys, std::string_view prompt_field,
+                     const DiscoveredPrompt& prompt);
+
 // Follows the store. Every function may be called from any thread.
 class ActivationCatalog {
  public:

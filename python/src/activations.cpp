@@ -76,16 +76,6 @@ struct FoundTensors {
   }
 };
 
-// How many tokens count, by an attention mask of any type.
-uint64_t nonzero_elements(const TensorView& tensor) {
-  const size_t size = bytes_per_element(tensor.type);
-  uint64_t count = 0;
-  for (Bytes left = tensor.stored; left.size() >= size; left = left.subspan(size))
-    count += std::any_of(left.begin(), left.begin() + static_cast<ptrdiff_t>(size),
-                         [](std::byte byte) { return byte != std::byte{0}; });
-  return count;
-}
-
 std::string_view prompt_bytes(nb::handle prompt, std::string& kept) {
   Py_ssize_t length = 0;
   if (PyUnicode_Check(prompt.ptr())) {
@@ -338,20 +328,7 @@ class Activations {
     const std::optional<DiscoveredPrompt> found =
         value_or_raise(catalog().discover(keys.model_encoding(), prompt_field));
     const std::shared_ptr<Store> store = store_->hold();
-    nb::object tokens = nb::none(), top_k = nb::none();
-    if (found && found->has_mask) {
-      FoundTensors mask;
-      if (take(*store, keys.digest(prompt_field, {ActivationPart::mask, 0, "", TensorType::none}), mask))
-        tokens = nb::int_(nonzero_elements(mask.tensors.front()));
-    }
-    for (const TensorType stored : found ? found->top_k_logits : std::vector<TensorType>()) {
-      FoundTensors values;
-      if (!take(*store, keys.digest(prompt_field, {ActivationPart::top_k_logits, 0, "", stored}), values))
-        continue;
-      if (const std::vector<uint64_t>& shape = values.tensors.front().shape; !shape.empty())
-        top_k = nb::int_(shape.back());
-      break;
-    }
+    const PromptSizes sizes = found ? sizes_of(*store, keys, prompt_field, *found) : PromptSizes();
     store_->deliver_notices();
     if (!found) return nb::none();
     const auto layers = [](const std::vector<DiscoveredPrompt::Layer>& from) {
@@ -369,7 +346,7 @@ class Activations {
       pooled[text_to_python(pooling)] = layers(its_layers);
     return nb::make_tuple(layers(found->raw), pooled, layers(found->router), types(found->logits),
                           types(found->top_k_logits), types(found->perplexity),
-                          types(found->token_perplexity), tokens, top_k);
+                          types(found->token_perplexity), sizes.tokens, sizes.top_k);
   }
 
   void refresh() {

@@ -150,6 +150,7 @@ for number in range(10):
     if number < 4:
         activations.save_prompt_activations(one, f"prompt {number}", [7], states[..., :3], mask)
 activations.save_prompt_pooled_activations(other, "prompt 1", [3, 4], torch.ones(1, 6), "mean")
+activations.save_prompt_logits(other, "prompt 1", torch.arange(20.0).reshape(1, 1, 20), torch.ones(1, 1), top_k=7)
 activations.save_prompt_perplexity(other, "prompt 1", torch.ones(3), torch.ones(2), torch.arange(3))
 activations.get_backend().flush()
 """

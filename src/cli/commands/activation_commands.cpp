@@ -190,9 +190,13 @@ int run_discover(CommandContext& context) {
     if (!*found) continue;
     ++found_count;
     const DiscoveredPrompt& prompt = **found;
+    PromptSizes sizes;
+    if (const auto keys = ActivationKeys::of(model.model); keys.ok())
+      sizes = sizes_of(**store, *keys, prompt_field, prompt);
     json.begin_object();
     json.member("model", model.name);
     json.member("hash", model.hash);
+    if (sizes.tokens) json.member("tokens", *sizes.tokens);
     json.begin_array("raw");
     add_layers(json, prompt.raw);
     json.begin_object("pooled");
@@ -205,6 +209,7 @@ int run_discover(CommandContext& context) {
     add_layers(json, prompt.router);
     json.member("has_logits", !prompt.logits.empty());
     json.member("has_top_k_logits", !prompt.top_k_logits.empty());
+    if (sizes.top_k) json.member("logits_top_k", *sizes.top_k);
     json.member("has_perplexity", !prompt.perplexity.empty());
     json.member("has_token_perplexity", !prompt.token_perplexity.empty());
     json.end_object();
@@ -214,12 +219,15 @@ int run_discover(CommandContext& context) {
       continue;
     }
     console.out(console.styled(Style::bold, printable(model.name)) + " " + model.hash + "\n");
+    if (sizes.tokens) console.out("  tokens        " + format_count(*sizes.tokens) + "\n");
     if (!prompt.raw.empty()) console.out("  raw layers    " + text_of_layers(prompt.raw) + "\n");
     for (const auto& [pooling, layers] : prompt.pooled)
       console.out("  pooled        " + printable(pooling) + ": " + text_of_layers(layers) + "\n");
     if (!prompt.router.empty()) console.out("  router        " + text_of_layers(prompt.router) + "\n");
     if (!prompt.logits.empty()) console.out("  logits        full\n");
-    if (!prompt.top_k_logits.empty()) console.out("  logits        the largest\n");
+    if (!prompt.top_k_logits.empty())
+      console.out("  logits        the " + (sizes.top_k ? format_count(*sizes.top_k) + " " : "") +
+                  "largest\n");
     if (!prompt.perplexity.empty())
       console.out(std::string("  perplexity    ") +
                   (prompt.token_perplexity.empty() ? "of the prompt" : "of the prompt and of each token") +

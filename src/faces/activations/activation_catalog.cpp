@@ -309,6 +309,31 @@ class ActivationCatalog::View final : public Follower {
   std::vector<uint32_t> model_fields_;  // Kept for its memory.
 };
 
+PromptSizes sizes_of(Store& store, const ActivationKeys& keys, std::string_view prompt_field,
+                     const DiscoveredPrompt& prompt) {
+  PromptSizes sizes;
+  const auto with_first_tensor = [&](ActivationPart part, TensorType stored, const auto& visit) {
+    const std::optional<Hit> hit = store.find(keys.digest(prompt_field, {part, 0, "", stored}));
+    if (!hit) return;
+    if (const auto tensors = read_tensors(hit->value()); tensors.ok() && !tensors->empty())
+      visit(tensors->front());
+  };
+  if (prompt.has_mask)
+    with_first_tensor(ActivationPart::mask, TensorType::none, [&](const TensorView& mask) {
+      const size_t size = bytes_per_element(mask.type);
+      sizes.tokens = 0;
+      for (Bytes left = mask.stored; left.size() >= size; left = left.subspan(size))
+        *sizes.tokens +=
+            std::ranges::any_of(left.first(size), [](std::byte byte) { return byte != std::byte{0}; });
+    });
+  for (const TensorType stored : prompt.top_k_logits)
+    if (!sizes.top_k)
+      with_first_tensor(ActivationPart::top_k_logits, stored, [&](const TensorView& values) {
+        if (!values.shape.empty()) sizes.top_k = values.shape.back();
+      });
+  return sizes;
+}
+
 ActivationCatalog::ActivationCatalog(Store& store) : store_(store), view_(std::make_unique<View>()) {}
 ActivationCatalog::~ActivationCatalog() = default;
 
