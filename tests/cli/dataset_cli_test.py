@@ -50,7 +50,10 @@ def test_build_check_show_and_clear(lmemo: Lmemo) -> None:
         assert name in shown
 
     (lmemo.directory / "set" / "notes.txt").write_text("mine")
-    assert lmemo.run("dataset", "clear", "set", "--dry-run").returncode == 0
+    looked = lmemo.run("dataset", "clear", "set", "--dry-run")
+    assert looked.returncode == 0
+    hint = looked.stderr[looked.stderr.index("`lmemo ") + len("`lmemo ") :].partition("`")[0]
+    assert lmemo.run(*hint.split(), "--yes").returncode == 0  # What a note names can be run.
     assert lmemo.run("dataset", "clear", "set").returncode == 2  # Nobody there to ask.
     assert lmemo.run("dataset", "clear", "set", "--yes").returncode == 0
     assert [path.name for path in (lmemo.directory / "set").iterdir()] == ["notes.txt"]

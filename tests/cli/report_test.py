@@ -165,6 +165,9 @@ def test_a_page_that_cannot_be_written_is_an_error_and_leaves_nothing(lmemo: Lme
     assert ran.returncode == 1
     assert "no/such/folder" in ran.stderr
     assert sorted(path.name for path in lmemo.directory.iterdir()) == []
+    (lmemo.directory / "folder").mkdir()
+    refused = lmemo.run("report", "-o", "folder")
+    assert refused.returncode == 2 and "folder is a directory, expected a file" in refused.stderr
 
 
 ACTIVATIONS = """

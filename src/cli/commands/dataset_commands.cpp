@@ -228,7 +228,7 @@ int run_clear(CommandContext& context) {
   const bool is_dry = context.arguments.has("dry-run");
   if (!console.is_json) {
     for (const auto& part : parts->ours) console.out(printable(part.string()) + "\n");
-    if (!console.is_quiet) console.note(format_byte_count(parts->byte_count) + " in all; rows in the store stay (`lmemo clear dataset_rows`)");
+    if (!console.is_quiet) console.note(format_byte_count(parts->byte_count) + " in all; rows in the store stay (`lmemo clear --kind dataset_rows` removes them)");
   }
   if (!is_dry) {
     if (const std::optional<int> stop = ask_to_go_ahead(context, "Remove the data set in " + printable(name) + "?")) return *stop;

@@ -123,6 +123,8 @@ int run_report(CommandContext& context) {
 
   const std::filesystem::path file =
       context.environment.working_directory / context.arguments.text("output").value_or("lmemo-report.html");
+  if (std::filesystem::is_directory(file, ignored))
+    return misuse(context, "--output: " + file.string() + " is a directory, expected a file");
   if (const Status written = write_page(file, report_page(report)); !written.ok()) return fail(context, written.error());
   if (context.console.is_json) {
     report_json(context, report, file.string());
