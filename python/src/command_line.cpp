@@ -113,7 +113,8 @@ int run(const std::vector<std::string>& arguments, const std::filesystem::path& 
     environment.token_oracle = [oracle](const std::filesystem::path& path) {
       return oracle_of(oracle, path);
     };
-  environment.import_documents = [](const std::string& input, const std::string& folder, const std::string& text_field) {
+  environment.import_documents = [](const std::string& input, const std::string& folder,
+                                    const std::string& text_field) {
     return asked([&] {
       const nb::object import_documents = nb::module_::import_("lmemo._import").attr("import_documents");
       return nb::cast<std::vector<std::string>>(import_documents(input, folder, text_field));
@@ -135,13 +136,15 @@ int run(const std::vector<std::string>& arguments, const std::filesystem::path& 
   return exit_code == kExitFine ? static_cast<int>(kExitFailed) : exit_code;
 }
 
-int run_command_line(const nb::iterable& arguments, nb::handle package, nb::handle oracle, nb::handle renderer) {
+int run_command_line(const nb::iterable& arguments, nb::handle package, nb::handle oracle,
+                     nb::handle renderer) {
   std::vector<std::string> words;
   for (const nb::handle argument : arguments) words.push_back(path_of(argument).string());
   const std::filesystem::path start = path_of(package);
   MakeChatRenderer make_renderer;
   if (!renderer.is_none()) make_renderer = chat_renderer_of(nb::borrow(renderer));
-  const nb::object executable = nb::module_::import_("sys").attr("executable");  // None where Python is embedded.
+  const nb::object executable =
+      nb::module_::import_("sys").attr("executable");  // None where Python is embedded.
   const std::string interpreter = executable.is_none() ? "" : nb::cast<std::string>(executable);
   const nb::gil_scoped_release without_gil;
   return run(words, start, interpreter, oracle, std::move(make_renderer));

@@ -37,20 +37,23 @@ Error damaged(Compression compression, const std::string& what) {
 }
 
 Error failed(Compression compression, const std::string& what) {
-  return {ErrorCode::invalid_argument, "cannot compress with " + std::string(name_of(compression)) + ": " + what};
+  return {ErrorCode::invalid_argument,
+          "cannot compress with " + std::string(name_of(compression)) + ": " + what};
 }
 
 Result<size_t> compress_lz4(CompressionLevel level, Bytes bytes, std::span<std::byte> out) {
   if (bytes.size() > LZ4_MAX_INPUT_SIZE)
-    return failed(Compression::lz4, std::to_string(bytes.size()) + " bytes; at most " + std::to_string(LZ4_MAX_INPUT_SIZE));
+    return failed(Compression::lz4,
+                  std::to_string(bytes.size()) + " bytes; at most " + std::to_string(LZ4_MAX_INPUT_SIZE));
   const char* from = reinterpret_cast<const char*>(bytes.data());
   char* to = reinterpret_cast<char*>(out.data());
   const int from_bytes = static_cast<int>(bytes.size());
   const int to_bytes = static_cast<int>(std::min<size_t>(out.size(), LZ4_COMPRESSBOUND(LZ4_MAX_INPUT_SIZE)));
   constexpr int kHighLevels[] = {0, 4, LZ4HC_CLEVEL_MAX};
-  const int written = level == CompressionLevel::fast
-                          ? LZ4_compress_default(from, to, from_bytes, to_bytes)
-                          : LZ4_compress_HC(from, to, from_bytes, to_bytes, kHighLevels[static_cast<size_t>(level)]);
+  const int written =
+      level == CompressionLevel::fast
+          ? LZ4_compress_default(from, to, from_bytes, to_bytes)
+          : LZ4_compress_HC(from, to, from_bytes, to_bytes, kHighLevels[static_cast<size_t>(level)]);
   if (written <= 0) return failed(Compression::lz4, "the buffer is too small");
   return static_cast<size_t>(written);
 }
@@ -66,11 +69,12 @@ Result<size_t> compress_zstd(CompressionLevel level, Bytes bytes, std::span<std:
 Status decompress_lz4(Bytes compressed, std::span<std::byte> out) {
   if (compressed.size() > INT32_MAX || out.size() > INT32_MAX) return damaged(Compression::lz4, "too large");
   const int written = LZ4_decompress_safe(reinterpret_cast<const char*>(compressed.data()),
-                                          reinterpret_cast<char*>(out.data()), static_cast<int>(compressed.size()),
-                                          static_cast<int>(out.size()));
+                                          reinterpret_cast<char*>(out.data()),
+                                          static_cast<int>(compressed.size()), static_cast<int>(out.size()));
   if (written < 0) return damaged(Compression::lz4, "malformed");
   if (static_cast<size_t>(written) != out.size())
-    return damaged(Compression::lz4, "gives " + std::to_string(written) + " bytes, expected " + std::to_string(out.size()));
+    return damaged(Compression::lz4,
+                   "gives " + std::to_string(written) + " bytes, expected " + std::to_string(out.size()));
   return {};
 }
 
@@ -80,7 +84,8 @@ Status decompress_zstd(Bytes compressed, std::span<std::byte> out) {
       ZSTD_decompressDCtx(decompressing(), out.data(), out.size(), compressed.data(), compressed.size());
   if (ZSTD_isError(written)) return damaged(Compression::zstd, ZSTD_getErrorName(written));
   if (written != out.size())
-    return damaged(Compression::zstd, "gives " + std::to_string(written) + " bytes, expected " + std::to_string(out.size()));
+    return damaged(Compression::zstd,
+                   "gives " + std::to_string(written) + " bytes, expected " + std::to_string(out.size()));
   return {};
 }
 
@@ -110,7 +115,8 @@ size_t max_compressed_bytes(Compression compression, size_t byte_count) {
   return byte_count;
 }
 
-Result<size_t> compress(Compression compression, CompressionLevel level, Bytes bytes, std::span<std::byte> out) {
+Result<size_t> compress(Compression compression, CompressionLevel level, Bytes bytes,
+                        std::span<std::byte> out) {
   switch (compression) {
     case Compression::none:
       if (out.size() < bytes.size()) return failed(compression, "the buffer is too small");
@@ -126,7 +132,8 @@ Status decompress(Compression compression, Bytes compressed, std::span<std::byte
   switch (compression) {
     case Compression::none:
       if (compressed.size() != out.size())
-        return damaged(compression, std::to_string(compressed.size()) + " bytes, expected " + std::to_string(out.size()));
+        return damaged(compression,
+                       std::to_string(compressed.size()) + " bytes, expected " + std::to_string(out.size()));
       if (!out.empty()) std::memcpy(out.data(), compressed.data(), out.size());
       return {};
     case Compression::lz4: return decompress_lz4(compressed, out);
