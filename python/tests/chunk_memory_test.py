@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +12,22 @@ import pytest
 from chunk_commands import LMEMO, corpus, documents, tokenizer, write_lines  # noqa: F401
 
 LIMIT = 256_000_000
+MEASURE = """
+import resource, subprocess, sys
+status = subprocess.run(sys.argv[1:]).returncode
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
+sys.exit(status)
+"""
 
 
 def measured_build(lines: Path, tokenizer: Path, directory: Path, *more: str) -> tuple[Any, int]:
     """The report, and the most memory that the process ever had, in bytes."""
     words = ["build", str(lines), "-t", str(tokenizer), "-o", str(directory), "--chunk-sequences", "400", "--workers", "4", "--json", *more]
-    process = subprocess.Popen([*LMEMO, "chunks", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    assert process.stdout is not None
-    report = json.loads(process.stdout.read())
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0, report
-    return report, usage.ru_maxrss * 1024
+    # Through a small process: what a child has at most begins with what its parent had when it was started.
+    program = [sys.executable, "-S", "-c", MEASURE, *LMEMO, "chunks", *words]
+    ran = subprocess.run(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout), int(ran.stderr.split()[-1]) * 1024
 
 
 @pytest.fixture(scope="module")

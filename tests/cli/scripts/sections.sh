@@ -27,7 +27,7 @@ export LMEMO_STORE=s
 # What differs from run to run.
 steady() {
   sed -E 's/\b[0-9A-HJKMNP-TV-Z]{26}\b/RUN/g; s/in [0-9.]+ (µs|ms|s), saved [0-9.]+ (µs|ms|s)/in SECONDS, saved SECONDS/; s/RUN, [0-9.]+ .*/RUN, SECONDS/;
-    s/[0-9a-f]{64}/IDENTITY/g; s/("[a-z_]*seconds": )[0-9.e-]+/\1SECONDS/; s/[0-9.]+ (µs|ms|s)(  |$)/SECONDS\2/; s/,[0-9]+[.][0-9]{6},/,SECONDS,/'
+    s/[0-9a-f]{64}/IDENTITY/g; s/("[a-z_]*seconds": )[0-9.e-]+/\1SECONDS/; s/("files_read": )[0-9]+/\1COUNT/; s/[0-9.]+ (µs|ms|s)(  |$)/SECONDS\2/; s/,[0-9]+[.][0-9]{6},/,SECONDS,/'
 }
 run sections show
 run sections sync tree -t model --eos | steady
