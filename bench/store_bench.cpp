@@ -96,9 +96,10 @@ void run(const Options& options, const std::filesystem::path& scratch) {
 
   if (!options.is_full) {
     report.skip("1,000,000 of 4–20 KB", "12 GB per peer, only with --full");
-  } else if (wants("find") && context.has_room(28 * kGiB, "1,000,000 of 4–20 KB")) {
+  } else if ((wants("find") || wants("put")) && context.has_room(28 * kGiB, "1,000,000 of 4–20 KB")) {
     const Workload huge("1,000,000 of 4–20 KB", 1'000'000, 4000, 20000);
-    measure_finds(context, huge, false, true, true);
+    if (wants("put")) measure_puts(context, huge, 1.5);
+    if (wants("find")) measure_finds(context, huge, false, true, true);
     report.skip("one file per entry, 1,000,000 of 4–20 KB", "16 GB of files: neither fits the page cache nor an hour");
   }
   report.finish();
