@@ -2,6 +2,7 @@
 //
 //   chunks_bench                       lengths and ids drawn by chance, alike to those of texts
 //   chunks_bench IDS.u16               real ids, two bytes each, documents ended by 50256
+//   chunks_bench IDS.u16 zstd default  one way to write them
 //
 // From ids that are there already. chunks_bench.py runs this beside the peers, on ids of a real corpus.
 #include <cmath>
@@ -10,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <string_view>
 
 #include "faces/chunks/chunk_writer.h"
 #include "packing/packer.h"
@@ -72,7 +74,7 @@ std::vector<uint32_t> ids_of(const char* file) {
   return ids;
 }
 
-void bench_coding(const char* file) {
+void bench_coding(const char* file, std::string_view only_compression, std::string_view only_level) {
   const std::vector<uint32_t> ids = ids_of(file);
   std::vector<uint64_t> offsets = {0};
   for (size_t at = 0; at < ids.size(); ++at)
@@ -85,9 +87,11 @@ void bench_coding(const char* file) {
   for (const auto& [compression, level] : {std::pair("none", "default"),
                                            {"lz4", "fast"},
                                            {"lz4", "default"},
+                                           {"lz4", "max"},
                                            {"zstd", "fast"},
                                            {"zstd", "default"},
                                            {"zstd", "max"}}) {
+    if (!only_compression.empty() && (only_compression != compression || only_level != level)) continue;
     parameters.compression = compression;
     parameters.level = level;
     double write_seconds = 0, read_seconds = 0, bytes = 0, tokens = 0;
@@ -127,6 +131,6 @@ void bench_coding(const char* file) {
 }  // namespace
 
 int main(int count, char** words) {
-  bench_packing();
-  bench_coding(count > 1 ? words[1] : nullptr);
+  if (count < 4) bench_packing();
+  bench_coding(count > 1 ? words[1] : nullptr, count > 3 ? words[2] : "", count > 3 ? words[3] : "");
 }

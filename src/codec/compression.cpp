@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace lmemo {
 namespace {
@@ -27,10 +28,20 @@ ZSTD_DCtx* decompressing() {
   return context.get();
 }
 
-int zstd_level(CompressionLevel level) {
-  constexpr int kLevels[] = {1, 2, 19};
-  return kLevels[static_cast<size_t>(level)];
-}
+// Made for token ids of two bytes. The standard is level 1 with shorter matches: 0.671 bytes a token where level 1 has 0.691 and
+// level 2 0.658, which takes a quarter longer. A larger table as well (hash_log 15): 0.662, a tenth longer.
+struct ZstdLevel {
+  int level;
+  int min_match = 0;  // 0: as the level has it.
+};
+constexpr ZstdLevel kZstdLevels[] = {{-1}, {1, 6}, {19}};
+
+// Plain LZ4 by its acceleration, or LZ4 HC by its level: a sixth smaller, at a fortieth of the speed.
+struct Lz4Level {
+  int acceleration;
+  int high_level = 0;
+};
+constexpr Lz4Level kLz4Levels[] = {{4}, {1}, {0, LZ4HC_CLEVEL_MAX}};
 
 Error damaged(Compression compression, const std::string& what) {
   return {ErrorCode::corruption, std::string(name_of(compression)) + " block: " + what};
@@ -49,19 +60,22 @@ Result<size_t> compress_lz4(CompressionLevel level, Bytes bytes, std::span<std::
   char* to = reinterpret_cast<char*>(out.data());
   const int from_bytes = static_cast<int>(bytes.size());
   const int to_bytes = static_cast<int>(std::min<size_t>(out.size(), LZ4_COMPRESSBOUND(LZ4_MAX_INPUT_SIZE)));
-  constexpr int kHighLevels[] = {0, 4, LZ4HC_CLEVEL_MAX};
-  const int written =
-      level == CompressionLevel::fast
-          ? LZ4_compress_default(from, to, from_bytes, to_bytes)
-          : LZ4_compress_HC(from, to, from_bytes, to_bytes, kHighLevels[static_cast<size_t>(level)]);
+  const auto [acceleration, high_level] = kLz4Levels[static_cast<size_t>(level)];
+  const int written = high_level > 0 ? LZ4_compress_HC(from, to, from_bytes, to_bytes, high_level)
+                                     : LZ4_compress_fast(from, to, from_bytes, to_bytes, acceleration);
   if (written <= 0) return failed(Compression::lz4, "the buffer is too small");
   return static_cast<size_t>(written);
 }
 
 Result<size_t> compress_zstd(CompressionLevel level, Bytes bytes, std::span<std::byte> out) {
-  if (!compressing()) return failed(Compression::zstd, "out of memory");
-  const size_t written =
-      ZSTD_compressCCtx(compressing(), out.data(), out.size(), bytes.data(), bytes.size(), zstd_level(level));
+  ZSTD_CCtx* const context = compressing();
+  if (!context) return failed(Compression::zstd, "out of memory");
+  const ZstdLevel& wanted = kZstdLevels[static_cast<size_t>(level)];
+  for (const auto& [parameter, number] :
+       {std::pair(ZSTD_c_compressionLevel, wanted.level), {ZSTD_c_minMatch, wanted.min_match}})
+    if (const size_t set = ZSTD_CCtx_setParameter(context, parameter, number); ZSTD_isError(set))
+      return failed(Compression::zstd, ZSTD_getErrorName(set));
+  const size_t written = ZSTD_compress2(context, out.data(), out.size(), bytes.data(), bytes.size());
   if (ZSTD_isError(written)) return failed(Compression::zstd, ZSTD_getErrorName(written));
   return written;
 }

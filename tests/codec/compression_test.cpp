@@ -40,6 +40,27 @@ TEST_CASE("what was compressed comes back, at every level and size") {
       }
 }
 
+TEST_CASE("a higher level makes token ids smaller, whatever level the thread used before") {
+  std::mt19937_64 random(7);
+  std::string ids;
+  while (ids.size() < 500'000) {  // Phrases that come again, and ids of which small ones are more frequent.
+    if (ids.size() > 20'000 && random() % 6 == 0) {
+      ids += ids.substr(ids.size() - 2 * (1 + random() % 10'000), 2 * (3 + random() % 10));
+    } else {
+      const uint64_t id = random() % (1 + random() % (1 + random() % 50'000));
+      ids += {static_cast<char>(id & 255), static_cast<char>(id >> 8)};
+    }
+  }
+  for (const Compression compression : {Compression::lz4, Compression::zstd}) {
+    const size_t fast = compressed(compression, CompressionLevel::fast, ids).size();
+    const size_t most = compressed(compression, CompressionLevel::max, ids).size();
+    const size_t standard = compressed(compression, CompressionLevel::standard, ids).size();
+    CHECK(standard < fast);
+    CHECK(most < standard);
+    CHECK(compressed(compression, CompressionLevel::fast, ids).size() == fast);
+  }
+}
+
 TEST_CASE("a wrong length, a cut and a flipped bit never write past the buffer, and a wrong length is said") {
   const std::string text = text_like_bytes(500);
   for (const Compression compression : kAll) {

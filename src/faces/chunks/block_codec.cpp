@@ -55,21 +55,27 @@ void write_tokens(std::span<const uint32_t> tokens, const BlockCoding& coding, s
   }
 }
 
-// Appends `plain` to `value`, compressed if that helps. Returns how it was stored.
-Result<Compression> append_section(const BlockCoding& coding, Bytes plain, std::vector<std::byte>& value) {
-  const size_t start = value.size();
+std::span<std::byte> at_least(std::vector<std::byte>& buffer, size_t bytes) {
+  if (buffer.size() < bytes) buffer.resize(bytes);
+  return std::span(buffer).first(bytes);
+}
+
+struct StoredSection {
+  Compression compression;
+  uint32_t bytes;
+};
+
+// Writes `plain` to `value` from `start` on, compressed if that helps.
+Result<StoredSection> store_section(const BlockCoding& coding, Bytes plain, size_t start,
+                                    std::vector<std::byte>& value) {
+  const size_t most = std::max(plain.size(), max_compressed_bytes(coding.compression, plain.size()));
+  const std::span<std::byte> out = at_least(value, start + most).subspan(start);
   if (coding.compression != Compression::none) {
-    value.resize(start + max_compressed_bytes(coding.compression, plain.size()));
-    LMEMO_ASSIGN(const size_t stored,
-                 compress(coding.compression, coding.level, plain, std::span(value).subspan(start)));
-    if (stored < plain.size()) {
-      value.resize(start + stored);
-      return coding.compression;
-    }
+    LMEMO_ASSIGN(const size_t stored, compress(coding.compression, coding.level, plain, out));
+    if (stored < plain.size()) return StoredSection{coding.compression, static_cast<uint32_t>(stored)};
   }
-  value.resize(start);
-  value.insert(value.end(), plain.begin(), plain.end());
-  return Compression::none;
+  std::copy(plain.begin(), plain.end(), out.begin());
+  return StoredSection{Compression::none, static_cast<uint32_t>(plain.size())};
 }
 
 // The bytes of a section; those of one stored as it is are not copied.
@@ -79,8 +85,7 @@ Result<Bytes> plain_section(Compression compression, Bytes stored, size_t plain_
     if (stored.size() != plain_bytes) return damaged("a section of another length than it should have");
     return stored;
   }
-  if (buffer.size() < plain_bytes) buffer.resize(plain_bytes);
-  const std::span<std::byte> out = std::span(buffer).first(plain_bytes);
+  const std::span<std::byte> out = at_least(buffer, plain_bytes);
   LMEMO_TRY(decompress(compression, stored, out));
   return Bytes(out);
 }
@@ -190,24 +195,27 @@ Result<Bytes> encode_block(const ChunkRows& rows, const BlockCoding& coding, Blo
   header.token_bytes = static_cast<uint8_t>(coding.token_bytes);
   assert(rows.tokens.size() <= kMaxTokensPerBlock);
 
-  buffers.value.assign(sizeof header, std::byte{0});
-  buffers.plain.resize(4 * (rows.row_count() + 3 * rows.pieces.size()));
-  std::byte* to = buffers.plain.data();
+  const std::span<std::byte> boundaries =
+      at_least(buffers.plain, 4 * (rows.row_count() + 3 * rows.pieces.size()));
+  std::byte* to = boundaries.data();
   write_planes(to, rows.row_count(),
                [&](size_t row) { return rows.row_pieces[row + 1] - rows.row_pieces[row]; });
   write_planes(to, rows.pieces.size(), [&](size_t piece) { return rows.pieces[piece].length; });
   write_planes(to, rows.pieces.size(), [&](size_t piece) { return rows.pieces[piece].document; });
   write_planes(to, rows.pieces.size(), [&](size_t piece) { return rows.pieces[piece].offset; });
-  LMEMO_ASSIGN(header.boundaries_compression, append_section(coding, buffers.plain, buffers.value));
-  header.stored_boundaries = static_cast<uint32_t>(buffers.value.size() - sizeof header);
+  LMEMO_ASSIGN(const StoredSection of_boundaries,
+               store_section(coding, boundaries, sizeof header, buffers.value));
+  header.boundaries_compression = of_boundaries.compression;
+  header.stored_boundaries = of_boundaries.bytes;
 
-  buffers.plain.resize(rows.tokens.size() * coding.token_bytes);
-  write_tokens(rows.tokens, coding, buffers.plain.data());
-  LMEMO_ASSIGN(header.tokens_compression, append_section(coding, buffers.plain, buffers.value));
-  header.stored_tokens =
-      static_cast<uint32_t>(buffers.value.size() - sizeof header - header.stored_boundaries);
+  const std::span<std::byte> tokens = at_least(buffers.plain, rows.tokens.size() * coding.token_bytes);
+  write_tokens(rows.tokens, coding, tokens.data());
+  const size_t tokens_start = sizeof header + of_boundaries.bytes;
+  LMEMO_ASSIGN(const StoredSection of_tokens, store_section(coding, tokens, tokens_start, buffers.value));
+  header.tokens_compression = of_tokens.compression;
+  header.stored_tokens = of_tokens.bytes;
   std::memcpy(buffers.value.data(), &header, sizeof header);
-  return Bytes(buffers.value);
+  return Bytes(buffers.value).first(tokens_start + of_tokens.bytes);
 }
 
 Status decode_block(Bytes value, const BlockFrame& frame, ChunkRows& rows) {

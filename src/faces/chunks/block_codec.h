@@ -37,7 +37,8 @@ struct BlockCoding {
   std::span<const uint32_t> ranks = {};  // By id; empty: ids are stored as they are.
 };
 
-// `rows` holds at most 2^25 tokens. Memory is the caller's, and is reused.
+// `rows` holds at most 2^25 tokens. Memory is the caller's, is reused, and only grows: clearing it again for each block would
+// cost as much as writing it.
 struct BlockBuffers {
   std::vector<std::byte> plain, value;
 };

@@ -103,10 +103,11 @@ class ChunkWriting {
                    "chunk " + std::to_string(content_.number) + " has " +
                        std::to_string(content_.tokens.size()) +
                        " tokens; at most 4 billion; ask for fewer --chunk-sequences"};
-    for (const uint32_t token : content_.tokens)
-      if (token >= parameters_.vocab_size)
-        return Error{ErrorCode::invalid_argument, "token " + std::to_string(token) + " in a vocabulary of " +
-                                                      std::to_string(parameters_.vocab_size)};
+    uint32_t largest = 0;
+    for (const uint32_t token : content_.tokens) largest = std::max(largest, token);
+    if (!content_.tokens.empty() && largest >= parameters_.vocab_size)
+      return Error{ErrorCode::invalid_argument, "token " + std::to_string(largest) + " in a vocabulary of " +
+                                                    std::to_string(parameters_.vocab_size)};
     return {};
   }
 

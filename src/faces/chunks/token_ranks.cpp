@@ -23,11 +23,15 @@ unsigned bytes_for(uint64_t count) {
 }
 
 TokenRanks TokenRanks::of(std::span<const uint32_t> tokens, uint32_t vocab_size) {
-  std::vector<uint32_t> counts(vocab_size, 0);
-  for (const uint32_t token : tokens) {
-    assert(token < vocab_size);
-    ++counts[token];
+  // Two tables in turn: a token that comes again at once need not wait for its own count to be written.
+  std::vector<uint32_t> counts(vocab_size, 0), others(vocab_size, 0);
+  for (size_t at = 0; at + 1 < tokens.size(); at += 2) {
+    assert(tokens[at] < vocab_size && tokens[at + 1] < vocab_size);
+    ++counts[tokens[at]];
+    ++others[tokens[at + 1]];
   }
+  if (tokens.size() % 2 == 1) ++counts[tokens.back()];
+  for (uint32_t id = 0; id < vocab_size; ++id) counts[id] += others[id];
   TokenRanks ranks;
   std::vector<uint32_t> of_width[33];
   for (uint32_t id = 0; id < vocab_size; ++id)
