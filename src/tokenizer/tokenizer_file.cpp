@@ -6,6 +6,7 @@
 
 #include "lmemo/tokenizer.h"
 #include "tokenizer/fast/fast_plan.h"
+#include "tokenizer/fast/remembering_tokenizer.h"
 #include "tokenizer/reference/loader.h"
 #include "tokenizer/source_text.h"
 
@@ -37,7 +38,7 @@ namespace tokenizer {
 std::shared_ptr<const Tokenizer> make_engine(LoadedFile file) {
   std::optional<FastPlan> plan = fast_plan_of(file.tree, file.parts);
   if (plan) return std::make_shared<FastTokenizer>(std::move(file.parts), std::move(*plan));
-  return std::make_shared<ReferenceTokenizer>(std::move(file.parts));
+  return std::make_shared<RememberingTokenizer>(std::move(file.parts));
 }
 
 Result<std::shared_ptr<const MappedFile>> mapped_file(const std::filesystem::path& path) {

@@ -26,7 +26,8 @@ Json byte_level_model(std::mt19937& random, size_t merge_count, bool ignore_merg
     vocab[token] = tokens.size();
     tokens.push_back(token);
   };
-  for (unsigned byte = 0; byte < 256; ++byte) add(bytes_as_characters(std::string(1, static_cast<char>(byte))));
+  for (unsigned byte = 0; byte < 256; ++byte)
+    add(bytes_as_characters(std::string(1, static_cast<char>(byte))));
   Json merges = Json::array();
   for (size_t i = 0; i < merge_count; ++i) {
     const std::string text = test::nasty_text(random, 2);
@@ -40,7 +41,8 @@ Json byte_level_model(std::mt19937& random, size_t merge_count, bool ignore_merg
     add(left + right);
     merges.push_back(left + " " + right);
     if (cut >= 2) {
-      const std::string first = bytes_as_characters(text.substr(0, 1)), rest = bytes_as_characters(text.substr(1, cut - 1));
+      const std::string first = bytes_as_characters(text.substr(0, 1)),
+                        rest = bytes_as_characters(text.substr(1, cut - 1));
       add(first);
       add(rest);
       merges.push_back(first + " " + rest);
@@ -50,21 +52,35 @@ Json byte_level_model(std::mt19937& random, size_t merge_count, bool ignore_merg
 }
 
 Json split_then_bytes(const std::string& regex) {
-  return {{"type", "Sequence"},
-          {"pretokenizers",
-           {{{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}},
-            {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", false}}}}};
+  return {
+      {"type", "Sequence"},
+      {"pretokenizers",
+       {{{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}},
+        {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", false}}}}};
 }
 
 Json byte_level(bool adds_space) {
-  return {{"type", "ByteLevel"}, {"add_prefix_space", adds_space}, {"trim_offsets", true}, {"use_regex", true}};
+  return {
+      {"type", "ByteLevel"}, {"add_prefix_space", adds_space}, {"trim_offsets", true}, {"use_regex", true}};
+}
+
+Json falcon() {
+  return {{"type", "Sequence"},
+          {"pretokenizers",
+           {{{"type", "Punctuation"}, {"behavior", "Contiguous"}},
+            byte_level(false),
+            {{"type", "Digits"}, {"individual_digits", false}},
+            {{"type", "Split"},
+             {"pattern", {{"Regex", "[0-9][0-9][0-9]"}}},
+             {"behavior", "Isolated"},
+             {"invert", false}}}}};
 }
 
 const std::string kCl100k =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 Json added_token(const char* content, bool normalized, bool strips) {
-  return {{"id", 0},          {"content", content},         {"single_word", false}, {"lstrip", strips},
+  return {{"id", 0},          {"content", content},       {"single_word", false}, {"lstrip", strips},
           {"rstrip", strips}, {"normalized", normalized}, {"special", true}};
 }
 
@@ -80,6 +96,22 @@ TEST_CASE("byte-level BPE gives the reference's ids") {
     if (round % 2 == 1)
       file["added_tokens"] = {added_token("<|", false, round % 4 == 1), added_token("the", true, false)};
     check_nasty(Engines(file), random, 300);
+  }
+}
+
+TEST_CASE("punctuation before bytes and numbers behind them are cut as the reference cuts them") {
+  std::mt19937 random(16);
+  for (size_t round = 0; round < static_cast<size_t>(test::scaled(8)); ++round) {
+    const Engines engines(
+        {{"model", byte_level_model(random, 20 + round * 60, round % 2 == 0)}, {"pre_tokenizer", falcon()}});
+    check_nasty(engines, random, 300);
+    for (const char* unit : {"1", "ò", "⼠", "²5", "-", "x1"})  // Longer than the tables and the windows.
+      for (const size_t count : {30, 20000}) {
+        std::string text;
+        for (size_t i = 0; i < count; ++i) text += unit;
+        engines.check(text + "7 ");
+      }
+    if (round == 0) test::check_long_text(engines, random);
   }
 }
 
@@ -100,10 +132,12 @@ TEST_CASE("template, truncation and padding of the file apply") {
                    {"pair", {text, {{"Sequence", {{"id", "B"}, {"type_id", 0}}}}}},
                    {"special_tokens", {{"<s>", {{"id", "<s>"}, {"ids", {256}}, {"tokens", {"<s>"}}}}}}}}};
     check_nasty(Engines(file), random, 50);
-    file["truncation"] = {{"direction", "Left"}, {"max_length", 9}, {"strategy", "LongestFirst"}, {"stride", 0}};
+    file["truncation"] = {
+        {"direction", "Left"}, {"max_length", 9}, {"strategy", "LongestFirst"}, {"stride", 0}};
     check_nasty(Engines(file), random, 50);
-    file["padding"] = {{"strategy", "BatchLongest"}, {"direction", "Right"}, {"pad_to_multiple_of", nullptr},
-                       {"pad_id", 3},                {"pad_type_id", 0},     {"pad_token", "x"}};
+    file["padding"] = {
+        {"strategy", "BatchLongest"}, {"direction", "Right"}, {"pad_to_multiple_of", nullptr}, {"pad_id", 3},
+        {"pad_type_id", 0},           {"pad_token", "x"}};
     const Engines engines(file);
     check_nasty(engines, random, 50);
     const std::vector<std::string_view> texts = {"a", "the World", "", "hello"};
@@ -144,7 +178,8 @@ TEST_CASE("a batch has the same ids on any number of threads, also of texts that
 
 TEST_CASE("a batch of nothing is nothing") {
   std::mt19937 random(15);
-  const Engines engines({{"model", byte_level_model(random, 10, false)}, {"pre_tokenizer", byte_level(false)}});
+  const Engines engines(
+      {{"model", byte_level_model(random, 10, false)}, {"pre_tokenizer", byte_level(false)}});
   for (const unsigned threads : {0u, 1u, 5u}) {
     const auto none = engines.fast->encode_batch({}, {}, threads);
     REQUIRE(none.ok());
@@ -156,8 +191,10 @@ TEST_CASE("a batch of nothing is nothing") {
 
 TEST_CASE("text that is not UTF-8 is named with its place") {
   std::mt19937 random(14);
-  const Engines engines({{"model", byte_level_model(random, 10, false)}, {"pre_tokenizer", byte_level(false)}});
-  CHECK(engines.fast->encode("abc\xFFz").error().message == engines.reference->encode("abc\xFFz").error().message);
+  const Engines engines(
+      {{"model", byte_level_model(random, 10, false)}, {"pre_tokenizer", byte_level(false)}});
+  CHECK(engines.fast->encode("abc\xFFz").error().message ==
+        engines.reference->encode("abc\xFFz").error().message);
   std::string text(3'000'000, 'a');
   for (size_t i = 0; i < text.size(); i += 60) text[i] = '\n';
   text[2'999'999] = '\xC3';

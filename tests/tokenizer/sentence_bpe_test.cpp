@@ -30,7 +30,8 @@ Json sentence_model(std::mt19937& random, size_t merge_count) {
     const std::string text = marked(test::nasty_text(random, 2));
     std::vector<size_t> borders;
     for (size_t at = char_bytes(text, 0); at < text.size(); at += char_bytes(text, at)) borders.push_back(at);
-    for (size_t at = 0; at < text.size(); at += char_bytes(text, at)) add(text.substr(at, char_bytes(text, at)));
+    for (size_t at = 0; at < text.size(); at += char_bytes(text, at))
+      add(text.substr(at, char_bytes(text, at)));
     if (borders.empty()) continue;
     const size_t cut = borders[random() % borders.size()];
     add(text.substr(0, cut));
@@ -38,7 +39,7 @@ Json sentence_model(std::mt19937& random, size_t merge_count) {
     add(text);
     merges.push_back({text.substr(0, cut), text.substr(cut)});
   }
-  return {{"type", "BPE"},         {"vocab", vocab},        {"merges", merges},
+  return {{"type", "BPE"},        {"vocab", vocab},        {"merges", merges},
           {"unk_token", "<unk>"}, {"byte_fallback", true}, {"fuse_unk", true}};
 }
 
@@ -53,20 +54,22 @@ TEST_CASE("SentencePiece-style BPE gives the reference's ids") {
   for (size_t round = 0; round < static_cast<size_t>(test::scaled(10)); ++round) {
     Json file = {{"model", sentence_model(random, 10 + round * 40)}, {"normalizer", blanks_to_marks()}};
     if (round % 2 == 1)
-      file["normalizer"] = {{"type", "Sequence"},
-                            {"normalizers", {{{"type", "Prepend"}, {"prepend", kBlankMark}}, blanks_to_marks()}}};
+      file["normalizer"] = {
+          {"type", "Sequence"},
+          {"normalizers", {{{"type", "Prepend"}, {"prepend", kBlankMark}}, blanks_to_marks()}}};
     if (round % 3 == 1)
       file["pre_tokenizer"] = {{"type", "Split"},
                                {"pattern", {{"String", " "}}},
                                {"behavior", "MergedWithPrevious"},
                                {"invert", false}};
-    if (round % 3 == 2) file["added_tokens"] = {{{"id", 0},
-                                {"content", "<|"},
-                                {"single_word", false},
-                                {"lstrip", round % 2 == 1},
-                                {"rstrip", round % 2 == 1},
-                                {"normalized", false},
-                                {"special", true}}};
+    if (round % 3 == 2)
+      file["added_tokens"] = {{{"id", 0},
+                               {"content", "<|"},
+                               {"single_word", false},
+                               {"lstrip", round % 2 == 1},
+                               {"rstrip", round % 2 == 1},
+                               {"normalized", false},
+                               {"special", true}}};
     const Engines engines(file);
     check_nasty(engines, random, 200);
     engines.check("\xE2\x96\x81 a\xE2\x96\x81the \xE2\x96\x81");
@@ -79,14 +82,37 @@ TEST_CASE("a long text is cut for threads where no token reaches, and gets one b
   for (size_t round = 0; round < 4; ++round) {
     Json file = {{"model", sentence_model(random, 100)}, {"normalizer", blanks_to_marks()}};
     if (round % 2 == 1)
-      file["normalizer"] = {{"type", "Sequence"},
-                            {"normalizers", {{{"type", "Prepend"}, {"prepend", kBlankMark}}, blanks_to_marks()}}};
+      file["normalizer"] = {
+          {"type", "Sequence"},
+          {"normalizers", {{{"type", "Prepend"}, {"prepend", kBlankMark}}, blanks_to_marks()}}};
     const auto added = [](const char* content) -> Json {
-      return {{"id", 0},         {"content", content}, {"single_word", false}, {"lstrip", false},
+      return {{"id", 0},         {"content", content},  {"single_word", false}, {"lstrip", false},
               {"rstrip", false}, {"normalized", false}, {"special", true}};
     };
     if (round >= 2) file["added_tokens"] = {added("<|"), added("\n"), added("\n\n"), added("y")};
     test::check_long_text(Engines(file), random);
+  }
+}
+
+TEST_CASE("BPE of words that are marked and cut gives the reference's ids") {
+  std::mt19937 random(23);
+  for (size_t round = 0; round < static_cast<size_t>(test::scaled(8)); ++round) {
+    Json file = {{"model", sentence_model(random, 10 + round * 40)},
+                 {"pre_tokenizer",
+                  {{"type", "Metaspace"},
+                   {"replacement", kBlankMark},
+                   {"prepend_scheme", "always"},
+                   {"split", true}}}};
+    file["model"]["byte_fallback"] = false;
+    file["model"]["fuse_unk"] = round % 4 < 2;
+    if (round % 3 == 0) file["model"]["unk_token"] = nullptr;
+    if (round % 3 == 1) file["model"]["end_of_word_suffix"] = "</w>";
+    if (round % 2 == 1)
+      file["pre_tokenizer"] = {{"type", "Sequence"},
+                               {"pretokenizers", {{{"type", "WhitespaceSplit"}}, file["pre_tokenizer"]}}};
+    const Engines engines(file);
+    check_nasty(engines, random, 300);
+    if (round == 1) test::check_long_text(engines, random);
   }
 }
 

@@ -8,10 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "support/test_scale.h"
+#include "tokenizer/fast/apart_splitter.h"
 #include "tokenizer/fast/deepseek_splitter.h"
-#include "tokenizer/fast/digits_splitter.h"
 #include "tokenizer/nasty_texts.h"
 #include "tokenizer/reference/pre_tokenizer.h"
+#include "tokenizer/unicode/code_points.h"
 
 namespace lmemo::tokenizer {
 namespace {
@@ -128,7 +129,23 @@ TEST_CASE("DeepSeek's three Splits in one pass") {
 TEST_CASE("digits apart, and a pattern between them") {
   const nlohmann::json steps = {{{"type", "Digits"}, {"individual_digits", true}}, split_at(kPatterns[0].regex)};
   for (const bool use_simd : {false, true})
-    check_same(*make_digits_splitter(make_pattern_splitter(kGpt2Rules, nullptr, use_simd)), steps);
+    check_same(*make_apart_splitter(kNumeric, Apart::each, make_pattern_splitter(kGpt2Rules, nullptr, use_simd)), steps);
+}
+
+TEST_CASE("runs of punctuation apart, and a pattern between them") {
+  const nlohmann::json steps = {{{"type", "Punctuation"}, {"behavior", "Contiguous"}}, split_at(kPatterns[0].regex)};
+  for (const bool use_simd : {false, true})
+    check_same(*make_apart_splitter(kPunctuation, Apart::runs, make_pattern_splitter(kGpt2Rules, nullptr, use_simd)), steps);
+}
+
+TEST_CASE("GPT-2's pattern leaves a run of punctuation whole, whatever it is made of") {
+  const auto splitter = make_pattern_splitter(kGpt2Rules, nullptr, true);
+  std::string all;
+  for (const PropertyRange& range : property_ranges())
+    if (range.properties.flags & kPunctuation)
+      for (char32_t c = range.first; c <= range.last; ++c) all += utf8_of(std::u32string(1, c));
+  CHECK(all.size() > 1000);
+  CHECK(pieces_of(*splitter, all) == Pieces{all});
 }
 
 TEST_CASE("a pattern that is one letter off is not known") {

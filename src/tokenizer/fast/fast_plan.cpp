@@ -2,12 +2,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tokenizer/fast/apart_splitter.h"
 #include "tokenizer/fast/bert_text.h"
 #include "tokenizer/fast/byte_level_bpe.h"
 #include "tokenizer/fast/deepseek_splitter.h"
-#include "tokenizer/fast/digits_splitter.h"
 #include "tokenizer/fast/marked_text.h"
+#include "tokenizer/fast/number_cut_model.h"
 #include "tokenizer/fast/precompiled_text.h"
+#include "tokenizer/fast/reference_model.h"
 #include "tokenizer/fast/sentence_bpe.h"
 #include "tokenizer/fast/split_pattern.h"
 #include "tokenizer/fast/trie_unigram.h"
@@ -39,12 +41,27 @@ struct ByteLevelSplit {
   std::optional<SplitRules> rules;  // None: DeepSeek's.
   bool adds_space = false;
   bool sets_digits_apart = false;
+  bool is_falcon = false;  // Punctuation apart before ByteLevel, numbers by threes behind it.
 };
+
+// What Falcon has around ByteLevel.
+bool is_falcon_split(const Json& steps) {
+  static const Json kBefore = {{"type", "Punctuation"}, {"behavior", "Contiguous"}};
+  static const Json kDigits = {{"type", "Digits"}, {"individual_digits", false}};
+  static const Json kThrees = {{"type", "Split"},
+                               {"pattern", {{"Regex", "[0-9][0-9][0-9]"}}},
+                               {"behavior", "Isolated"},
+                               {"invert", false}};
+  return steps.size() == 4 && steps[0] == kBefore && is_type(steps[1], "ByteLevel") &&
+         !flag(steps[1], "add_prefix_space", true) && flag(steps[1], "use_regex", true) &&
+         steps[2] == kDigits && steps[3] == kThrees;
+}
 
 // The rules of the step that is followed by ByteLevel, if it is a Split that we know.
 std::optional<SplitRules> rules_of(const Json& step) {
   const Json& regex = part_of(part_of(step, "pattern"), "Regex");
-  const bool is_plain = is_type(step, "Split") && part_of(step, "behavior") == "Isolated" && !flag(step, "invert", false);
+  const bool is_plain =
+      is_type(step, "Split") && part_of(step, "behavior") == "Isolated" && !flag(step, "invert", false);
   return is_plain && regex.is_string() ? split_rules_of(regex.get_ref<const std::string&>()) : std::nullopt;
 }
 
@@ -55,10 +72,12 @@ std::optional<ByteLevelSplit> byte_level_split_of(const Json& pre_tokenizer) {
   }
   if (!is_type(pre_tokenizer, "Sequence")) return std::nullopt;
   const Json& steps = part_of(pre_tokenizer, "pretokenizers");
+  if (is_falcon_split(steps)) return ByteLevelSplit{.rules = kGpt2Rules, .is_falcon = true};
   if (steps.size() < 2 || !is_type(steps.back(), "ByteLevel") || flag(steps.back(), "add_prefix_space", true))
     return std::nullopt;
   if (flag(steps.back(), "use_regex", true)) {
-    const bool is_digits = steps.size() == 2 && is_type(steps[0], "Digits") && flag(steps[0], "individual_digits", false);
+    const bool is_digits =
+        steps.size() == 2 && is_type(steps[0], "Digits") && flag(steps[0], "individual_digits", false);
     if (!is_digits) return std::nullopt;
     return ByteLevelSplit{.rules = kGpt2Rules, .sets_digits_apart = true};
   }
@@ -67,11 +86,14 @@ std::optional<ByteLevelSplit> byte_level_split_of(const Json& pre_tokenizer) {
   return rules ? std::optional(ByteLevelSplit{rules}) : std::nullopt;
 }
 
-std::unique_ptr<PieceSplitter> splitter_of(const ByteLevelSplit& split, std::shared_ptr<const CharBorders> borders,
-                                           bool use_simd) {
+std::unique_ptr<PieceSplitter> splitter_of(const ByteLevelSplit& split,
+                                           std::shared_ptr<const CharBorders> borders, bool use_simd) {
   if (!split.rules) return make_deepseek_splitter(std::move(borders));
+  if (split.is_falcon) borders = nullptr;  // What is cut behind ByteLevel has others.
   std::unique_ptr<PieceSplitter> splitter = make_pattern_splitter(*split.rules, std::move(borders), use_simd);
-  return split.sets_digits_apart ? make_digits_splitter(std::move(splitter)) : std::move(splitter);
+  if (split.is_falcon) return make_apart_splitter(kPunctuation, Apart::runs, std::move(splitter));
+  if (split.sets_digits_apart) return make_apart_splitter(kNumeric, Apart::each, std::move(splitter));
+  return splitter;
 }
 
 // How the text is normalized. What is not known here is left to the reference.
@@ -117,6 +139,10 @@ std::optional<FastPlan> byte_level_plan(const Json& file, const Parts& parts, co
   plan.may_cut_at_lines = normalizing.newlines == Normalizing::Newlines::stay && !split->adds_space;
   plan.splitter = splitter_of(*split, model->borders(), use_simd);
   plan.model = std::move(model);
+  if (split->is_falcon) {
+    plan.model = make_number_cut_model(std::move(plan.model));
+    drop_known_numbers(plan.known);
+  }
   return plan;
 }
 
@@ -140,8 +166,10 @@ std::optional<bool> adds_blank_in(const Json& normalizer) {
 // After that normalizer there are no blanks to split at.
 bool leaves_marked_text_whole(const Json& pre_tokenizer) {
   if (pre_tokenizer.is_null()) return true;
-  const bool keeps_all = part_of(pre_tokenizer, "behavior") != "Removed" || !flag(pre_tokenizer, "invert", false);
-  return is_type(pre_tokenizer, "Split") && part_of(part_of(pre_tokenizer, "pattern"), "String") == " " && keeps_all;
+  const bool keeps_all =
+      part_of(pre_tokenizer, "behavior") != "Removed" || !flag(pre_tokenizer, "invert", false);
+  return is_type(pre_tokenizer, "Split") && part_of(part_of(pre_tokenizer, "pattern"), "String") == " " &&
+         keeps_all;
 }
 
 std::optional<FastPlan> sentence_plan(const Json& file, const Parts& parts, const Bpe& bpe) {
@@ -185,13 +213,17 @@ std::optional<MarkedTextOptions> marked_text_of(const Json& pre_tokenizer) {
   }
   if (!is_type(*metaspace, "Metaspace") || !flag(*metaspace, "split", true)) return std::nullopt;
   const Json& scheme = part_of(*metaspace, "prepend_scheme");
-  if (!scheme.is_null() && scheme != "always" && scheme != "never") return std::nullopt;  // "first" has to know the start.
-  return MarkedTextOptions{.replacement = char_at(part_of(*metaspace, "replacement").get_ref<const std::string&>(), 0),
-                           .splits_at_white_space = splits_at_white_space,
-                           .marks_start = scheme != "never"};
+  if (!scheme.is_null() && scheme != "always" && scheme != "never")
+    return std::nullopt;  // "first" has to know the start.
+  return MarkedTextOptions{
+      .replacement = char_at(part_of(*metaspace, "replacement").get_ref<const std::string&>(), 0),
+      .splits_at_white_space = splits_at_white_space,
+      .marks_start = scheme != "never"};
 }
 
-std::optional<FastPlan> unigram_plan(const Json& file, const Parts& parts, const Unigram& unigram) {
+// `make_model` gets what stands for a mark in tokens.
+template <typename MakeModel>
+std::optional<FastPlan> marked_plan(const Json& file, const Parts& parts, MakeModel make_model) {
   const std::optional<MarkedTextOptions> options = marked_text_of(part_of(file, "pre_tokenizer"));
   if (!options) return std::nullopt;
   Normalizing normalizing = normalizing_of(part_of(file, "normalizer"), parts.normalizer.get());
@@ -201,21 +233,28 @@ std::optional<FastPlan> unigram_plan(const Json& file, const Parts& parts, const
   plan.may_cut_at_lines =
       options->splits_at_white_space && normalizing.newlines != Normalizing::Newlines::unknown;
   plan.splitter = make_mark_splitter();
-  plan.model = TrieUnigram::make(unigram, utf8_of(std::u32string(1, options->replacement)));
+  plan.model = make_model(utf8_of(std::u32string(1, options->replacement)));
   if (!plan.marker || !plan.model) return std::nullopt;
   return plan;
+}
+
+std::optional<FastPlan> bpe_plan(const Json& file, const Parts& parts, const Bpe& bpe, bool use_simd) {
+  std::optional<FastPlan> plan = byte_level_plan(file, parts, bpe, use_simd);
+  if (!plan) plan = sentence_plan(file, parts, bpe);
+  if (plan || bpe.options().byte_fallback) return plan;  // With it a mark may become three bytes.
+  return marked_plan(file, parts,
+                     [&](std::string mark) { return make_reference_model(bpe, std::move(mark)); });
 }
 
 }  // namespace
 
 std::optional<FastPlan> fast_plan_of(const Json& file, const Parts& parts, bool use_simd) {
   const Model* const model = parts.model.get();
-  if (const auto* bpe = dynamic_cast<const Bpe*>(model)) {
-    std::optional<FastPlan> plan = byte_level_plan(file, parts, *bpe, use_simd);
-    return plan ? std::move(plan) : sentence_plan(file, parts, *bpe);
-  }
+  if (const auto* bpe = dynamic_cast<const Bpe*>(model)) return bpe_plan(file, parts, *bpe, use_simd);
   if (const auto* words = dynamic_cast<const WordPiece*>(model)) return wordpiece_plan(file, parts, *words);
-  if (const auto* unigram = dynamic_cast<const Unigram*>(model)) return unigram_plan(file, parts, *unigram);
+  if (const auto* unigram = dynamic_cast<const Unigram*>(model))
+    return marked_plan(file, parts,
+                       [&](const std::string& mark) { return TrieUnigram::make(*unigram, mark); });
   return std::nullopt;
 }
 

@@ -1,11 +1,8 @@
 #include "tokenizer/fast/fast_tokenizer.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <limits>
 
-#include "base/file_system.h"
 #include "tokenizer/fast/saved_pieces.h"
 
 namespace lmemo::tokenizer {
@@ -197,28 +194,11 @@ Result<std::vector<uint32_t>> FastTokenizer::encode(std::string_view text, const
 }
 
 Status FastTokenizer::save_pieces(const std::filesystem::path& path) const {
-  const std::string file = saved_pieces(table_, long_table_, parts_.identity);
-  FileSystem& files = real_file_system();
-  const std::filesystem::path part = path.string() + ".part-" + std::to_string(::getpid());
-  LMEMO_TRY(files.remove(part));
-  {
-    LMEMO_ASSIGN(const auto out, files.create(part));
-    const Bytes bytes = bytes_of(file);
-    if (const Status written = out->append({&bytes, 1}); !written.ok()) {
-      (void)files.remove(part);
-      return written;
-    }
-  }
-  // Not synced: after a power cut it may be empty or torn, which the digest finds, and then pieces are learned again.
-  return files.rename(part, path);
+  return save_pieces_to(path, table_, long_table_, parts_.identity);
 }
 
 Result<size_t> FastTokenizer::load_pieces(const std::filesystem::path& path) const {
-  LMEMO_ASSIGN(const auto file, real_file_system().map(path));
-  if (!file) return size_t{0};
-  Result<size_t> count = load_saved_pieces(file->bytes(), parts_.identity, table_, long_table_);
-  if (!count.ok()) return Error{count.error().code, path.string() + ": " + count.error().message};
-  return count;
+  return load_pieces_from(path, parts_.identity, table_, long_table_);
 }
 
 }  // namespace lmemo::tokenizer

@@ -1,9 +1,12 @@
 #include "tokenizer/fast/saved_pieces.h"
 
+#include <unistd.h>
+
 #include <bit>
 #include <cstring>
 #include <vector>
 
+#include "base/file_system.h"
 #include "base/sha256.h"
 
 namespace lmemo::tokenizer {
@@ -100,8 +103,10 @@ std::string saved_pieces(const PieceTable& table, const LongPieceTable& long_tab
   return file;
 }
 
-Result<size_t> load_saved_pieces(Bytes file, const Digest& tokenizer, PieceTable& table, LongPieceTable& long_table) {
-  if (file.size() < kHeaderBytes + kDigestBytes) return damaged("too short, " + std::to_string(file.size()) + " bytes");
+Result<size_t> load_saved_pieces(Bytes file, const Digest& tokenizer, PieceTable& table,
+                                 LongPieceTable& long_table) {
+  if (file.size() < kHeaderBytes + kDigestBytes)
+    return damaged("too short, " + std::to_string(file.size()) + " bytes");
   const Bytes content = file.first(file.size() - kDigestBytes);
   if (text_of(content.first(kMagic.size())) != kMagic)
     return damaged("expected \"" + std::string(kMagic) + "\" at the start");
@@ -126,12 +131,40 @@ Result<size_t> load_saved_pieces(Bytes file, const Digest& tokenizer, PieceTable
     }
     SavedLong long_piece;
     for (uint64_t i = 0; i < counts[1]; ++i) {
-      if (!read_piece(reader, long_piece)) return damaged("long piece " + std::to_string(i) + " is not sound");
+      if (!read_piece(reader, long_piece))
+        return damaged("long piece " + std::to_string(i) + " is not sound");
       if (puts) long_table.put(long_piece.text(), {long_piece.ids, long_piece.count});
     }
     if (reader.left() != 0) return damaged(std::to_string(reader.left()) + " bytes behind the last piece");
   }
   return static_cast<size_t>(counts[0] + counts[1]);
+}
+
+Status save_pieces_to(const std::filesystem::path& path, const PieceTable& table,
+                      const LongPieceTable& long_table, const Digest& tokenizer) {
+  const std::string file = saved_pieces(table, long_table, tokenizer);
+  FileSystem& files = real_file_system();
+  const std::filesystem::path part = path.string() + ".part-" + std::to_string(::getpid());
+  LMEMO_TRY(files.remove(part));
+  {
+    LMEMO_ASSIGN(const auto out, files.create(part));
+    const Bytes bytes = bytes_of(file);
+    if (const Status written = out->append({&bytes, 1}); !written.ok()) {
+      (void)files.remove(part);
+      return written;
+    }
+  }
+  // Not synced: after a power cut it may be empty or torn, which the digest finds, and then pieces are learned again.
+  return files.rename(part, path);
+}
+
+Result<size_t> load_pieces_from(const std::filesystem::path& path, const Digest& tokenizer, PieceTable& table,
+                                LongPieceTable& long_table) {
+  LMEMO_ASSIGN(const auto file, real_file_system().map(path));
+  if (!file) return size_t{0};
+  Result<size_t> count = load_saved_pieces(file->bytes(), tokenizer, table, long_table);
+  if (!count.ok()) return Error{count.error().code, path.string() + ": " + count.error().message};
+  return count;
 }
 
 }  // namespace lmemo::tokenizer

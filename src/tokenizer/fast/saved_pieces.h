@@ -8,6 +8,7 @@
 // Numbers are little-endian. Nothing is believed before the digest was checked.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "lmemo/bytes.h"
@@ -23,5 +24,11 @@ std::string saved_pieces(const PieceTable& table, const LongPieceTable& long_tab
 // file is damaged or another tokenizer's.
 Result<size_t> load_saved_pieces(Bytes file, const Digest& tokenizer, PieceTable& table,
                                  LongPieceTable& long_table);
+
+// The same with a file of that name, which is written whole or not at all. Loading what is not there gives 0.
+Status save_pieces_to(const std::filesystem::path& path, const PieceTable& table,
+                      const LongPieceTable& long_table, const Digest& tokenizer);
+Result<size_t> load_pieces_from(const std::filesystem::path& path, const Digest& tokenizer, PieceTable& table,
+                                LongPieceTable& long_table);
 
 }  // namespace lmemo::tokenizer

@@ -74,7 +74,7 @@ Result<std::vector<uint32_t>> ReferenceTokenizer::ids_of(std::string_view text) 
     pieces.assign(1, stretch.piece);
     if (parts_.pre_tokenizer) parts_.pre_tokenizer->split(pieces);
     for (const Piece& piece : pieces)
-      if (!piece.text.empty()) LMEMO_TRY(parts_.model->tokenize(piece.text, ids));
+      if (!piece.text.empty()) LMEMO_TRY(append_ids(piece.text, ids));
   }
   return ids;
 }

@@ -59,6 +59,11 @@ class ReferenceTokenizer : public Tokenizer {
   uint64_t id_limit_;
 
  protected:
+  // Appends the ids of what the pre-tokenizer made. Requires: not empty.
+  virtual Status append_ids(std::string_view piece, std::vector<uint32_t>& ids) const {
+    return parts_.model->tokenize(piece, ids);
+  }
+
   Parts parts_;
 };
 
