@@ -386,7 +386,7 @@ class _Run:
         self.pooling = pooling if isinstance(pooling, str) else None
         self.part = "raw" if self.pooling is None else "pooled"
         self.backend = cache._current()
-        self.keys = self.backend.keys_of(self.model)
+        self.keys = cache._keys_of(self.model)
         self.native = self.backend.native
         dtype = str(cache._dtype or getattr(extractor, "dtype", None)).removeprefix("torch.")
         self.wanted: str | None = dtype if dtype in _GOOD_FOR else None  # None: the one that comes.

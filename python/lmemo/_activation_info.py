@@ -116,7 +116,7 @@ def cache_info(model: str | None = None) -> CacheInfo:
 
 def _is_called(found: dict[str, Any], model: str) -> bool:
     if isinstance(model, cache.ModelIdentity):
-        return bool(found["encoding"] == cache._current().keys_of(model).encoding)
+        return bool(found["encoding"] == cache._keys_of(model).encoding)
     return bool(found["name"] == model)
 
 
@@ -180,7 +180,7 @@ def is_prompt_token_perplexity_cached(model_name: str, prompt: str) -> bool:
 def explain(model_name: str, prompt: str, layer: int, *, pooling: str | None = None) -> str:
     """Why one layer of one prompt is not there, or that it is: names the field in which the nearest entry differs."""
     backend = cache._current()
-    keys = backend.keys_of(model_name)
+    keys = cache._keys_of(model_name)
     part = "raw" if pooling is None else "pooled"
     nearest: Any = None
     for dtype in cache._order():

@@ -19,6 +19,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
@@ -110,11 +111,12 @@ class ModelIdentity(str):
     Each field has its own name in the store, and `explain` says which one differs.
     """
 
-    fields: dict[str, str | int | float | bool]
+    fields: Mapping[str, str | int | float | bool]
+    _keys: _core.ActivationKeys  # Made at first use.
 
     def __new__(cls, name: str, **fields: str | int | float | bool | None) -> ModelIdentity:
         made = super().__new__(cls, name)
-        made.fields = {key: value for key, value in fields.items() if value is not None}
+        made.fields = MappingProxyType({key: value for key, value in fields.items() if value is not None})
         return made
 
     def __eq__(self, other: object) -> bool:
@@ -132,11 +134,28 @@ class ModelIdentity(str):
         return f"ModelIdentity({', '.join([repr(str(self)), *(f'{name}={value!r}' for name, value in self.fields.items())])})"
 
     def __reduce__(self) -> Any:
-        return _make_identity, (str(self), self.fields)
+        return _make_identity, (str(self), dict(self.fields))
 
 
 def _make_identity(name: str, fields: dict[str, Any]) -> ModelIdentity:
     return ModelIdentity(name, **fields)
+
+
+_plain_keys: dict[str, _core.ActivationKeys] = {}
+
+
+def _keys_of(model_name: str) -> _core.ActivationKeys:
+    if type(model_name) is str and (plain := _plain_keys.get(model_name)) is not None:
+        return plain
+    if not isinstance(model_name, str):
+        raise TypeError(f"model_name: expected str, got {type(model_name).__name__}")
+    name = str.__str__(model_name)
+    if not isinstance(model_name, ModelIdentity):
+        plain = _plain_keys[name] = _core.ActivationKeys({"model": name})
+        return plain
+    if "_keys" not in vars(model_name):
+        model_name._keys = _core.ActivationKeys({**model_name.fields, "model": name})
+    return model_name._keys
 
 
 # -------------------------------------------------------------------------------------------------------------- settings
@@ -151,34 +170,22 @@ class _Backend:
         self.is_ours = is_ours
         self.native = _core.NativeActivations(store)
         self.has_torch = False
-        self.plain_keys: dict[str, _core.ActivationKeys] = {}
-        self.keys: dict[tuple[str, tuple[tuple[str, Any], ...]], _core.ActivationKeys] = {}
         self.unflushed = 0
         self.used: int | None = None  # What all entries take, as far as is known.
         self.writers = 1  # Processes that write to it, as far as is known.
 
-    def keys_of(self, model_name: str) -> _core.ActivationKeys:
-        if type(model_name) is str and (plain := self.plain_keys.get(model_name)) is not None:
-            return plain
-        fields = model_name.fields if isinstance(model_name, ModelIdentity) else {}
-        label = (str.__str__(model_name), tuple(sorted(fields.items())))
-        known = self.keys.get(label)
-        if known is None:
-            if not isinstance(model_name, str):
-                raise TypeError(f"model_name: expected str, got {type(model_name).__name__}")
-            known = self.keys[label] = _core.ActivationKeys({**fields, "model": label[0]})
-            if not fields:
-                self.plain_keys[label[0]] = known
-        return known
-
     def with_torch(self) -> _core.NativeActivations:
-        if not self.has_torch:
-            import torch
+        if self.has_torch:
+            return self.native
+        import torch
 
+        with _lock:
+            if self.has_torch:
+                return self.native
             names = ("float16", "bfloat16", "float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool")
             # The C function under torch.utils.dlpack.from_dlpack, where it is: a third of the time.
             from_dlpack = getattr(torch._C, "_from_dlpack", None) or torch.utils.dlpack.from_dlpack
-            self.native.use_torch(torch.empty, from_dlpack, {name: getattr(torch, name) for name in names})
+            self.native.use_torch(torch.empty, from_dlpack, {name: getattr(torch, name) for name in names}, _plain_keys, _keys_of)
             self.has_torch = True
         return self.native
 
@@ -225,6 +232,7 @@ def set_cache_backend(backend: StoreBase | str | os.PathLike[str] | None) -> Non
     with _lock:
         _let_go(_backend)
         _backend = chosen
+        _prepare_again()
 
 
 def _let_go(backend: _Backend | None) -> None:
@@ -270,6 +278,7 @@ def set_cache_limit(gb: float | None = None, *, enforce: Literal["write", "manua
         if gb and _limit_bytes == 0:
             _limit_bytes = 1
         _is_enforced_on_write = enforce == "write"
+        _prepare_again()
         if _backend is not None:
             _backend.used = None
         if _limit_bytes and _is_enforced_on_write and _backend is not None:
@@ -281,7 +290,9 @@ def set_cache_dtype(dtype: str | None = None) -> None:
     global _dtype
     if dtype is not None and dtype not in _FLOATS:
         raise ValueError(f"Unknown dtype: {dtype!r}. Valid: {list(_FLOATS)} or None")
-    _dtype = dtype
+    with _lock:
+        _dtype = dtype
+        _prepare_again()
 
 
 def set_cache_compression(compression: Literal["zstd"] | None = None) -> None:
@@ -409,7 +420,7 @@ def _save_layers(
         backend,
         len(columns) * (tensor.shape[0] * dim * size + 400),
         lambda: backend.native.put_rows(
-            backend.keys_of(model_name), prompt, part, pooling, [layers[column] for column in columns], columns, stored, _is_compressed,
+            _keys_of(model_name), prompt, part, pooling, [layers[column] for column in columns], columns, stored, _is_compressed,
             _name_of_dtype(tensor.dtype), tensor.data_ptr(), tensor.shape[0], dim, tensor.stride(0) * tensor.element_size(),
         ),
     )  # fmt: skip
@@ -428,7 +439,7 @@ def _save_record(model_name: str, prompt: str, part: str, tensors: Sequence[Any]
     size = sum(tensor.numel() * tensor.element_size() for tensor in prepared) + 400
     described = [(_name_of_dtype(tensor.dtype), list(tensor.shape), tensor.data_ptr()) for tensor in prepared]
     return _put(
-        backend, size, lambda: backend.native.put_tensors(backend.keys_of(model_name), prompt, part, stored, _is_compressed, described)
+        backend, size, lambda: backend.native.put_tensors(_keys_of(model_name), prompt, part, stored, _is_compressed, described)
     )
 
 
@@ -533,7 +544,7 @@ def _only_keys_of(model_name: str) -> _core.ActivationKeys | None:
     if isinstance(model_name, ModelIdentity):
         return None
     backend = _current()
-    encoding = backend.keys_of(model_name).encoding
+    encoding = _keys_of(model_name).encoding
     same_name = [model for model in backend.native.models() if model["name"] == str.__str__(model_name)]
     if len(same_name) == 0 or any(model["encoding"] == encoding for model in same_name):
         return None
@@ -546,7 +557,7 @@ def _only_keys_of(model_name: str) -> _core.ActivationKeys | None:
 
 def _by_name(model_name: str, find: Callable[[_core.ActivationKeys], Any]) -> Any:
     """What is found under this name, or under the only identity of that name; None if nothing is."""
-    found = find(_current().keys_of(model_name))
+    found = find(_keys_of(model_name))
     if found is None and (keys := _only_keys_of(model_name)) is not None:
         found = find(keys)
     return found
@@ -584,15 +595,33 @@ def load_prompt_layer(model_name: str, prompt: str, layer: int) -> Any:
     It mostly lies in the store's mapped file, and costs microseconds whatever its size. What you write to it never reaches the file, nor anybody
     else's tensor: the pages become your process's own, and are given back with the tensor. clone() takes it out of the store's memory.
     """
-    if not _is_off():
-        backend = _current()
-        native = backend.with_torch()
-        found = native.load_layer(backend.keys_of(model_name), prompt, layer, _dtype or "")
-        if found is None and (keys := _only_keys_of(model_name)) is not None:
-            found = native.load_layer(keys, prompt, layer, _dtype or "")
+    if (found := _load_layer(model_name, prompt, layer)) is not None:
+        return found
+    if not _is_off() and (keys := _only_keys_of(model_name)) is not None:
+        found = _current().with_torch().load_layer_of(keys, prompt, layer)
         if found is not None:
             return found
     raise _missing(f"layer {layer}", model_name, prompt)
+
+
+def _load_first_layer(model_name: str, prompt: str, layer: int) -> Any:
+    """Stands in for the backend's own load_layer until that is prepared for the settings as they are."""
+    global _load_layer
+    if _is_off():
+        return None
+    with _lock:
+        native = _current().with_torch()
+        native.prefer(_dtype)
+        _load_layer = native.load_layer
+    return native.load_layer(model_name, prompt, layer)
+
+
+def _prepare_again() -> None:
+    global _load_layer
+    _load_layer = _load_first_layer
+
+
+_load_layer: Callable[[str, str, int], Any] = _load_first_layer
 
 
 def view_prompt_layer(model_name: str, prompt: str, layer: int) -> Any:

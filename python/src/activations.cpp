@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "base/claim_file.h"
@@ -93,8 +94,16 @@ class Activations {
   explicit Activations(nb::object store)
       : object_(std::move(store)), store_(nb::cast<StoreObject*>(object_)), catalog_(nullptr) {}
 
-  void use_torch(nb::object empty, nb::object from_dlpack, nb::dict types) {
+  // Before the first tensor is made, and once. Also: keys by the plain name of a model, and who makes those that are not known yet.
+  void use_torch(nb::object empty, nb::object from_dlpack, nb::dict types, nb::dict plain_keys,
+                 nb::object make_keys) {
     torch_ = TorchTensors(std::move(empty), std::move(from_dlpack), std::move(types));
+    plain_keys_ = std::move(plain_keys);
+    make_keys_ = std::move(make_keys);
+  }
+  // Which dtype load_layer() looks for first; None: the widest.
+  void prefer(const std::optional<std::string>& dtype) {
+    preferred_ = dtype ? type_of(*dtype) : TensorType::none;
   }
 
   // nullopt: stored. Else the code of the error, of which the user hears by a notice.
@@ -253,14 +262,17 @@ class Activations {
 
   // Raw states of one layer of one prompt as a tensor of its own, (1, rows, dim); None if they are not there. Without a copy where the store
   // can lend them to somebody who may write (Store::find_writable).
-  nb::object load_layer(const ActivationKeys& keys, nb::handle prompt, int64_t layer,
-                        std::string_view preferred) {
+  nb::object load_layer(nb::handle model, nb::handle prompt, int64_t layer) {
+    const nb::object keys = keys_of(model);
+    return load_layer(nb::cast<const ActivationKeys&>(keys), prompt, layer);
+  }
+  nb::object load_layer(const ActivationKeys& keys, nb::handle prompt, int64_t layer) {
     std::string kept;
     const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
     ActivationSlot slot{ActivationPart::raw, layer, "", TensorType::none};
     const StoreInUse store = store_->open();
-    const TensorType first = preferred.empty() ? TensorType::none : type_of(preferred);
     nb::object made = nb::none();
+    const TensorType first = preferred_.load(std::memory_order_relaxed);
     for (size_t i = first == TensorType::none ? 1 : 0; i <= std::size(kFloatTypes); ++i) {
       slot.stored = i == 0 ? first : kFloatTypes[i - 1];
       if (i > 0 && slot.stored == first) continue;
@@ -369,6 +381,18 @@ class Activations {
   }
 
  private:
+  // Of a plain name from the dictionary, of a ModelIdentity from the identity.
+  nb::object keys_of(nb::handle model) const {
+    PyObject* known = nullptr;
+    if (PyUnicode_CheckExact(model.ptr())) {
+      known = Py_XNewRef(PyDict_GetItemWithError(plain_keys_.ptr(), model.ptr()));
+    } else {
+      known = PyObject_GetAttr(model.ptr(), keys_name_.ptr());
+      PyErr_Clear();
+    }
+    return known != nullptr ? nb::steal(known) : make_keys_(model);
+  }
+
   static bool take(Store& store, const Digest& digest, FoundTensors& found) {
     std::optional<Hit> hit = store.find(digest);
     if (!hit) return false;
@@ -468,7 +492,32 @@ class Activations {
   std::shared_ptr<Store> followed_;
   std::unique_ptr<ActivationCatalog> catalog_;
   TorchTensors torch_;
+  nb::dict plain_keys_;
+  nb::object make_keys_;
+  const nb::object keys_name_ = nb::steal(PyUnicode_InternFromString("_keys"));
+  std::atomic<TensorType> preferred_ = TensorType::none;
 };
+
+// CPython's own method: nanobind's dispatch would be a tenth of all that loading a layer takes.
+PyObject* load_layer(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  try {
+    if (count != 3) throw nb::type_error("load_layer() takes model_name, prompt and layer");
+    const long long layer = PyLong_AsLongLong(arguments[2]);
+    if (layer == -1 && PyErr_Occurred()) return nullptr;
+    return nb::inst_ptr<Activations>(self)->load_layer(arguments[0], arguments[1], layer).release().ptr();
+  } catch (nb::python_error& error) {
+    error.restore();
+  } catch (const nb::builtin_exception& error) {
+    PyErr_SetString(PyExc_TypeError, error.what());
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+  return nullptr;
+}
+PyMethodDef kLoadLayer = {
+    "load_layer", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&load_layer)), METH_FASTCALL,
+    "load_layer($self, model_name, prompt, layer)\n--\n\n"
+    "A tensor (1, tokens, dim), or None."};
 
 void convert_floats(const std::string& from, uint64_t source, const std::string& to, uint64_t target,
                     uint64_t count) {
@@ -549,11 +598,14 @@ void init_activations(nb::module_& m) {
           },
           "address"_a, "dtype"_a, "row_stride"_a);
 
-  nb::class_<Activations>(m, "NativeActivations", "Tensors in and out of a store.")
-      .def(nb::init<nb::object>(), "store"_a, nb::sig("def __init__(self, store: StoreBase) -> None"))
-      .def("use_torch", &Activations::use_torch, "empty"_a, "from_dlpack"_a, "types"_a,
+  nb::class_<Activations> native(m, "NativeActivations", "Tensors in and out of a store.");
+  native.def(nb::init<nb::object>(), "store"_a, nb::sig("def __init__(self, store: StoreBase) -> None"))
+      .def("use_torch", &Activations::use_torch, "empty"_a, "from_dlpack"_a, "types"_a, "plain_keys"_a,
+           "make_keys"_a,
            nb::sig("def use_torch(self, empty: Callable[..., typing.Any], from_dlpack: "
-                   "Callable[[typing.Any], typing.Any], types: dict[str, typing.Any]) -> None"))
+                   "Callable[[typing.Any], typing.Any], types: dict[str, typing.Any], plain_keys: dict[str, "
+                   "ActivationKeys], make_keys: Callable[[str], ActivationKeys]) -> None"))
+      .def("prefer", &Activations::prefer, "dtype"_a.none())
       .def("put_rows", &Activations::put_rows, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layers"_a,
            "columns"_a, "stored"_a, "compress"_a, "source"_a, "address"_a, "rows"_a, "dim"_a, "row_stride"_a)
       .def("put_tensors", &Activations::put_tensors, "keys"_a, "prompt"_a, "part"_a, "stored"_a.none(),
@@ -563,9 +615,13 @@ void init_activations(nb::module_& m) {
       .def("find_record", &Activations::find_record, "keys"_a, "prompt"_a, "part"_a, "order"_a)
       .def("missing_layers", &Activations::missing_layers, "keys"_a, "prompt"_a, "part"_a, "pooling"_a,
            "layers"_a, "order"_a)
-      .def("load_layer", &Activations::load_layer, "keys"_a, "prompt"_a, "layer"_a, "preferred"_a,
-           nb::sig("def load_layer(self, keys: ActivationKeys, prompt: str, layer: int, preferred: str) -> "
-                   "typing.Any"))
+      .def(
+          "load_layer_of",
+          [](Activations& self, const ActivationKeys& keys, nb::handle prompt, int64_t layer) {
+            return self.load_layer(keys, prompt, layer);
+          },
+          "keys"_a, "prompt"_a, "layer"_a,
+          nb::sig("def load_layer_of(self, keys: ActivationKeys, prompt: str, layer: int) -> typing.Any"))
       .def("side_by_side", &Activations::side_by_side, "found"_a,
            nb::sig("def side_by_side(self, found: FoundTensors) -> typing.Any"))
       .def("models", &Activations::models, nb::sig("def models(self) -> list[dict[str, typing.Any]]"))
@@ -574,6 +630,8 @@ void init_activations(nb::module_& m) {
       .def("refresh", &Activations::refresh)
       .def("stored_bytes", &Activations::stored_bytes)
       .def("evict", &Activations::evict, "target_bytes"_a);
+  native.attr("load_layer") =
+      nb::steal(PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(native.ptr()), &kLoadLayer));
 
   nb::class_<ClaimFile>(m, "ClaimFile",
                         "Who works on what, between processes; a dead owner never blocks anybody.")

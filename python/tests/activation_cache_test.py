@@ -168,6 +168,43 @@ def test_writing_to_layers_takes_no_memory_for_good(fresh_cache: Path) -> None:
     assert own_bytes() < before + (8 << 20)
 
 
+def test_a_layer_is_loaded_by_the_settings_as_they_are(tmp_path: Path) -> None:
+    """load_prompt_layer is prepared once; every setting prepares it anew."""
+    identity = ModelIdentity("m", weights="a")
+    mask = torch.ones(1, 2, dtype=torch.int64)
+    for dtype in ("float32", "float16", "bfloat16"):
+        activations.set_cache_dtype(dtype)
+        for model in ("m", identity):
+            activations.save_prompt_activations(model, "p", [0], torch.full((1, 2, 4), 1.5 if model is identity else 2.5), mask)
+    for dtype in ("float16", "float32", "bfloat16"):
+        activations.set_cache_dtype(dtype)
+        assert activations.load_prompt_layer("m", "p", 0).dtype == getattr(torch, dtype)
+    activations.set_cache_dtype(None)
+    assert activations.load_prompt_layer("m", "p", 0).dtype == torch.float32
+    for model, value in (("m", 2.5), (identity, 1.5), (ModelIdentity("m", weights="a"), 1.5), (ModelIdentity("m"), 2.5)):
+        assert activations.load_prompt_layer(model, prompt="p", layer=0).unique().tolist() == [value]
+    store = activations.get_backend()
+    before = store.stats().misses
+    with pytest.raises(FileNotFoundError, match="layer 1"):
+        activations.load_prompt_layer(identity, "p", 1)
+    assert store.stats().misses - before == 4  # One for each dtype.
+    activations.set_cache_limit(0)
+    with pytest.raises(FileNotFoundError):
+        activations.load_prompt_layer("m", "p", 0)
+    activations.set_cache_limit(None)
+    assert activations.load_prompt_layer("m", "p", 0).shape == (1, 2, 4)
+    activations.set_cache_backend(tmp_path / "empty")
+    with pytest.raises(FileNotFoundError):
+        activations.load_prompt_layer("m", "p", 0)
+    activations.set_cache_backend(store)
+    assert activations.load_prompt_layer("m", "p", 0).shape == (1, 2, 4)
+    for model, prompt, layer in ((7, "p", 0), ("m", b"p", 0), ("m", "p", "0"), ("m", "p", 0.0), (None, "p", 0)):
+        with pytest.raises(TypeError):
+            activations.load_prompt_layer(model, prompt, layer)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        identity.fields["weights"] = "b"  # type: ignore[index]
+
+
 def test_one_layer_of_many_prompts() -> None:
     prompts = [f"prompt {number}" for number in range(7)]
     states = [save(prompt, [3], tokens=number + 1) for number, prompt in enumerate(prompts)]

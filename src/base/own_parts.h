@@ -8,7 +8,7 @@
 // a neighbour's part as well; then only the part's own bytes in it are put right.
 //
 // Rejected: a mapping for each holder (115 KB: 4 µs, 10 with the page faults); dropping all pages at once (0.5 µs, but 10 more for
-// the page faults of the next holder; asking takes 1 µs).
+// the page faults of the next holder; asking takes half a microsecond).
 #pragma once
 
 #include "lmemo/bytes.h"

@@ -30,10 +30,13 @@ Digest Sha256::finish() {
   return digest;
 }
 
-Digest sha256(Bytes bytes) {
+Digest sha256(Bytes bytes) { return sha256(bytes, {}); }
+
+Digest sha256(Bytes first, Bytes rest) {
   SHA256_CTX state;
   SHA256_Init(&state);
-  SHA256_Update(&state, bytes.data(), bytes.size());
+  SHA256_Update(&state, first.data(), first.size());
+  SHA256_Update(&state, rest.data(), rest.size());
   Digest digest;
   SHA256_Final(reinterpret_cast<unsigned char*>(digest.bytes.data()), &state);
   return digest;

@@ -8,6 +8,7 @@
 namespace lmemo {
 
 Digest sha256(Bytes bytes);
+Digest sha256(Bytes first, Bytes rest);  // Of both, one after the other.
 
 class Sha256 {
  public:

@@ -13,11 +13,7 @@ namespace lmemo {
 
 Digest digest_of_key(std::string_view encoding) {
   constexpr std::string_view kPrefix = "lmemo key 1\n";
-  std::string input;
-  input.reserve(kPrefix.size() + encoding.size());
-  input += kPrefix;
-  input += encoding;
-  return sha256(bytes_of(input));
+  return sha256(bytes_of(kPrefix), bytes_of(encoding));
 }
 
 namespace {
