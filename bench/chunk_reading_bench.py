@@ -138,7 +138,7 @@ def torch_loader(length: int, compression: str, shuffle: bool | str, workers: in
 
     from lmemo.torch import ChunkDataset
 
-    dataset = ChunkDataset(chunk_set(length, compression), shuffle=shuffle, columns=("input_ids",), threads=0)
+    dataset = ChunkDataset(chunk_set(length, compression), shuffle=shuffle, columns=("input_ids",))
     loader = DataLoader(dataset, batch_size=ROWS_BATCH, num_workers=workers, collate_fn=dataset.collate)
     return lambda: (batch["input_ids"] for batch in loader)
 

@@ -46,6 +46,7 @@ class RowPlaces:
         self.growths_epoch = 0
         self.chunk_rows, self.chunk_starts = _split_rows(chunk_set.chunk_rows, split, train_fraction)
         self.rows = sum(self.chunk_rows)
+        self.generation = 0  # Of the orders: another state was loaded so many times.
         self._orders: dict[int, RowOrder] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -107,6 +108,7 @@ class RowPlaces:
         self.seed, self.order = int(state["seed"]), str(state["order"])
         self.block_rows, self.window_blocks, self.lanes = int(state["block_rows"]), int(state["window_blocks"]), int(state["lanes"])
         self.growths, self.growths_epoch = growths, epoch
+        self.generation += 1
         self._orders.clear()
         return epoch, consumed
 

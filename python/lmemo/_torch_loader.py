@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 from lmemo._errors import InvalidArgument
-from lmemo._torch_rows import RowSamples
+from lmemo._torch_late import LateBatch
 
 if TYPE_CHECKING:
+    from lmemo._torch_rows import RowSamples
     from lmemo.torch import ChunkDataset
+
 
 class _Batches(Dataset[Any]):  # type: ignore[misc]
     """Batches that a worker process finishes."""
 
-    def __init__(self, dataset: ChunkDataset, batch_size: int, rows: int, collate: Callable[[RowSamples], Any]) -> None:
+    def __init__(self, dataset: ChunkDataset, batch_size: int, rows: int, collate: Callable[[Any], Any]) -> None:
         self.dataset = dataset
         self.batch_size = batch_size
         self.rows = rows
@@ -93,14 +95,13 @@ class ChunkLoader:
 
     def _batches(self) -> Iterator[tuple[Any, int]]:
         rows, per_batch = self._rows(), self.batch_size
-        collate = self._collate or RowSamples.as_batch
         if self.num_workers == 0 or (self._collate is None and not self._options):
             self.dataset.work_ahead(self.num_workers)
             for first in range(0, rows, per_batch):
                 samples = self.dataset.__getitems__(range(first, min(first + per_batch, rows)))
-                yield collate(samples), len(samples)
+                yield self._collate(samples) if self._collate else samples.as_batch(), len(samples)
             return
-        batches = _Batches(self.dataset, per_batch, rows, collate)
+        batches = _Batches(self.dataset, per_batch, rows, self._collate or LateBatch)
         loader = DataLoader(batches, batch_size=None, num_workers=self.num_workers, collate_fn=_as_it_is, **self._options)
         for number, item in enumerate(loader):
             yield item, min(per_batch, rows - number * per_batch)

@@ -18,16 +18,17 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch.utils.data import Dataset, get_worker_info
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 from lmemo._core import RowOrder, RowReader
-from lmemo._errors import InvalidArgument
+from lmemo._errors import Incompatible, InvalidArgument
 from lmemo._row_places import RowPlaces
 from lmemo._torch_collators import BlockDiagonalCollator, PaddingFreeCollator
+from lmemo._torch_late import LateBatch, LateSamples, RowAddress, is_asked_by_fetcher, name_of
 from lmemo._torch_loader import ChunkLoader, ChunkStream
 from lmemo._torch_rows import COLUMNS, RowSamples, SeqLengths
 from lmemo.chunk_set import ChunkSet, lengths_by_row
@@ -173,7 +174,7 @@ class ChunkDataset(_Rows):
     split, train_fraction: "train" or "eval"; the last rows of each chunk, 1 - train_fraction of all, are kept for evaluation.
     columns: some of input_ids, labels, position_ids, seq_lengths. labels: the ids, -100 on padding and, if mask_boundaries, on the first
         token after a boundary. position_ids restart at each document. seq_lengths: the lengths of the documents.
-    threads: that decode ahead in this process; DataLoader's workers use none.
+    threads: that decode ahead in this process, also for DataLoader's workers (lmemo/_torch_late.py).
 
     With a DataLoader's workers this object is not told how far they are consumed: ChunkLoader knows.
     """
@@ -214,9 +215,16 @@ class ChunkDataset(_Rows):
         self._shared = _SharedNumbers(3)
         self._consumed: int | None = None  # By who read in this process.
         self._expected: tuple[RowOrder | None, int] = (None, 0)  # Up to which place threads were told to decode.
+        self._name = name_of(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_rank": self.rank_and_world, "_expected": (None, 0)}  # A worker does not know the ranks.
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._name = name_of(self, self._name)
+        if self.places.chunks > len(self.chunk_set.chunk_rows) or self.chunk_set.digest_of_first(self.places.chunks) != self.places.identity:
+            raise Incompatible(f"{self.chunk_set.directory} was changed since the data set was made that is unpickled here: open it again")
 
     @property
     def rank_and_world(self) -> tuple[int, int]:
@@ -265,23 +273,23 @@ class ChunkDataset(_Rows):
             lengths, row_pieces = reader.read_places_into(order, place, world_size, count, *columns)
         else:
             lengths, row_pieces = reader.read_into(self.rows_of(first, count), *columns)
-        if get_worker_info() is not None:
-            self._shared[_READ_BY_WORKERS] = 1
-        else:
-            self._consumed = self.start + (first + count) * world_size
+        self._consumed = self.start + (first + count) * world_size
         return tensors, lengths, row_pieces
 
     def _expect(self, reader: RowReader, order: RowOrder, place: int, count: int, stride: int) -> None:
         """Threads decode what comes within half a window, which is time enough."""
-        if self._threads == 0 or self.places.order == "exact" or get_worker_info() is not None:
+        if self._threads == 0 or self.places.order == "exact":
             return
-        end = min(self.places.rows, place + (count + self.places.window_rows // stride // 2) * stride)
+        window = self.places.window_rows
+        end = min(self.places.rows, place + (count + window // stride // 2) * stride)
         of_order, expected = self._expected
-        begin = expected if of_order is order and place <= expected <= end and (expected - place) % stride == 0 else place
+        # Workers' batches may overtake one another by a little.
+        goes_on = of_order is order and place <= expected <= end + window and (expected - place) % stride == 0
+        begin = expected if goes_on else place
         there = -(-(end - begin) // stride)
         if there > 0:
             reader.expect_places(order, begin, stride, there)
-        self._expected = (order, begin + there * stride)
+            self._expected = (order, begin + there * stride)
 
     def work_ahead(self, threads: int) -> None:
         """At least so many threads of this process decode ahead from now on."""
@@ -290,20 +298,40 @@ class ChunkDataset(_Rows):
             self._reader = None
 
     def __getitems__(self, indices: Sequence[int]) -> RowSamples:
+        are_neighbours = list(indices) == list(range(indices[0], indices[0] + len(indices))) if indices else False
         count = len(self)
-        for index in indices:
+        for index in (indices[0], indices[-1]) if are_neighbours else indices:
             if not 0 <= index < count:
                 raise IndexError(f"row {index} of {count} in this epoch")
-        if not indices:
-            return self.read_rows([])
-        if isinstance(indices, range) or all(b - a == 1 for a, b in zip(indices, indices[1:])):
-            return self._samples(*self.read_range(indices[0], len(indices)))
-        samples = self.read_rows([self.rows_of(index, 1)[0] for index in indices])
         if get_worker_info() is not None:
-            self._shared[_READ_BY_WORKERS] = 1
-        else:
+            return self._late_samples(indices, are_neighbours)
+        if are_neighbours:
+            return self._samples(*self.read_range(indices[0], len(indices)))
+        samples = self.read_rows(self._rows_at(indices))
+        if indices:
             self._consumed = self.start + (max(indices) + 1) * self.rank_and_world[1]
         return samples
+
+    def _rows_at(self, indices: Sequence[int]) -> list[int]:
+        return [self.rows_of(index, 1)[0] for index in indices]
+
+    def _late_samples(self, indices: Sequence[int], are_neighbours: bool) -> LateSamples:
+        """What a worker tells of these rows."""
+        self._shared[_READ_BY_WORKERS] = 1
+        if are_neighbours:
+            rows, (rank, world_size) = self.rows_of(indices[0], len(indices)), self.rank_and_world
+            address = RowAddress(self._name, rows, (self.places.generation, self.epoch, self.start + rank + indices[0] * world_size, world_size))
+        else:
+            address = RowAddress(self._name, self._rows_at(indices), None)
+        return LateSamples(self.read_rows, address)
+
+    def read_for_worker(self, address: RowAddress) -> RowSamples:
+        """What a worker named, read in this process, whose threads decode what comes next."""
+        if address.places is not None:
+            generation, epoch, place, stride = address.places
+            if generation == self.places.generation and place < self.places.rows:
+                self._expect(self._rows(), self.places.order_of(epoch), place, len(address.rows), stride)
+        return self.read_rows(address.rows)
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         return self.__getitems__([index + len(self) if index < 0 else index])[0]
@@ -317,6 +345,8 @@ class ChunkDataset(_Rows):
 
     def collate(self, samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """A batch: the columns as tensors, seq_lengths as lists. For DataLoader(dataset, collate_fn=dataset.collate)."""
+        if isinstance(samples, LateSamples) and is_asked_by_fetcher():
+            return cast("dict[str, Any]", LateBatch(samples))  # Which it is when it arrives.
         return RowSamples.of(samples).as_batch()
 
     def set_epoch(self, epoch: int) -> None:
