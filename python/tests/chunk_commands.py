@@ -54,6 +54,12 @@ def run(*words: object, code: int = 0) -> Any:
     return json.loads(ran.stdout)
 
 
+def in_words(*words: object, code: int = 0, cwd: Path | None = None) -> tuple[str, str]:
+    ran = subprocess.run([*LMEMO, "chunks", *map(str, words)], capture_output=True, text=True, cwd=cwd)
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    return ran.stdout, ran.stderr
+
+
 def build(corpus: Path | list[Path], tokenizer: Path, directory: Path, *more: object, code: int = 0) -> Any:
     inputs = corpus if isinstance(corpus, list) else [corpus]
     return run("build", *inputs, "--tokenizer", tokenizer, "--output", directory, "--chunk-sequences", 100, *more, code=code)

@@ -11,15 +11,9 @@ from typing import Any
 
 import pytest
 import tokenizer_vocabularies
-from chunk_commands import LMEMO, build, built, chunk, copy_of, corpus, digests, run, tokenizer, write_lines  # noqa: F401
+from chunk_commands import LMEMO, build, built, chunk, copy_of, corpus, digests, in_words, run, tokenizer, write_lines  # noqa: F401
 
 import lmemo
-
-
-def in_words(*words: object, code: int = 0, cwd: Path | None = None) -> tuple[str, str]:
-    ran = subprocess.run([*LMEMO, "chunks", *map(str, words)], capture_output=True, text=True, cwd=cwd)
-    assert ran.returncode == code, ran.stdout + ran.stderr
-    return ran.stdout, ran.stderr
 
 
 def rows_of(directory: Path) -> list[list[int]]:

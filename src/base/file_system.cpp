@@ -364,7 +364,7 @@ FileSystem& real_file_system() {
 }
 
 Error errno_error(int error_number, std::string_view doing, const Path& path) {
-  const bool is_full = error_number == ENOSPC || error_number == EDQUOT;
+  const bool is_full = error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
   return Error{is_full ? ErrorCode::no_space : ErrorCode::io_error,
                "cannot " + std::string(doing) + " " + path.string() + ": " +
                    std::generic_category().message(error_number)};

@@ -1,4 +1,7 @@
 // lmemo chunks plan and build; and what all commands that build have in common: the telling.
+#include <algorithm>
+#include <iterator>
+
 #include "base/units.h"
 #include "cli/commands/chunks_support.h"
 
@@ -27,8 +30,12 @@ int run_plan_or_build(CommandContext& context, bool builds) {
       return fill_gaps(context, directory);
     return misuse(context, "INPUT is missing: files, directories or globs; --resume goes on without");
   }
+  // What is wrong in the words is said before anything is written.
+  if (const auto asked = asked_chunks(context, 0); !asked.ok()) return fail(context, asked.error());
+  if (const auto options = build_options(context); !options.ok()) return fail(context, options.error());
   const auto wanted = wanted_chunks(context);
   if (!wanted.ok()) return fail(context, wanted.error());
+  if (const Status ours = SetPaths{directory}.check_is_ours(); !ours.ok()) return fail(context, ours.error());
   Result<PlannedChunks> planned = Error{ErrorCode::busy, ""};
   {
     Result<std::unique_ptr<FileLock>> lock = std::unique_ptr<FileLock>();
@@ -40,12 +47,20 @@ int run_plan_or_build(CommandContext& context, bool builds) {
                                   context.arguments.positionals(), is_dry_run);
   }
   if (!planned.ok()) return fail(context, planned.error());
-  if (!builds || is_dry_run) {
-    tell_plan(context, directory, *planned, is_dry_run);
-    return kExitFine;
-  }
+  if (planned->plan.documents() == 0)
+    context.console.warn("no documents were found in the inputs; the set is empty");
   const auto numbers = asked_chunks(context, planned->plan.entries.size());
   if (!numbers.ok()) return fail(context, numbers.error());
+  if (!builds || is_dry_run) {
+    std::optional<std::vector<uint64_t>> to_build;
+    if (builds) {
+      const auto found = chunks::list_chunks(SetPaths{directory});
+      if (!found.ok()) return fail(context, found.error());
+      to_build = missing_among(*numbers, *found);
+    }
+    tell_plan(context, directory, *planned, is_dry_run, to_build);
+    return kExitFine;
+  }
   return build_and_tell(context, directory, planned->plan, *wanted->tokenizer, *numbers, &planned->scan);
 }
 
@@ -56,8 +71,17 @@ std::vector<OptionSpec> joined(std::vector<OptionSpec> options, const std::vecto
 
 }  // namespace
 
-void tell_plan(CommandContext& context, const Path& directory, const PlannedChunks& planned,
-               bool is_dry_run) {
+std::vector<uint64_t> missing_among(const std::vector<uint64_t>& numbers,
+                                    const std::vector<chunks::FoundChunk>& found) {
+  std::vector<uint64_t> there, missing;
+  for (const auto& chunk : found) there.push_back(chunk.number);  // They come in order.
+  std::set_difference(numbers.begin(), numbers.end(), there.begin(), there.end(),
+                      std::back_inserter(missing));
+  return missing;
+}
+
+void tell_plan(CommandContext& context, const Path& directory, const PlannedChunks& planned, bool is_dry_run,
+               const std::optional<std::vector<uint64_t>>& to_build) {
   if (context.console.is_json) {
     JsonWriter json = begin_json(context);
     json.member("directory", directory.string());
@@ -69,6 +93,7 @@ void tell_plan(CommandContext& context, const Path& directory, const PlannedChun
     json.member("new_bytes", planned.scan.bytes);
     json.member("duplicates", planned.scan.duplicates);
     json.member("chunk_bytes", planned.plan.chunk_bytes);
+    if (to_build) add_numbers(json, "to_build", *to_build);
     json.end_object();
     context.console.out(json);
     return;
@@ -77,6 +102,7 @@ void tell_plan(CommandContext& context, const Path& directory, const PlannedChun
                       format_count(planned.new_chunks) + " chunks of " +
                       format_count(planned.scan.documents) + " documents, " +
                       format_byte_count(planned.scan.bytes) + "; " +
+                      (to_build ? "would build " + format_count(to_build->size()) + " of " : "") +
                       format_count(planned.plan.entries.size()) + " chunks in all\n");
 }
 
@@ -93,7 +119,12 @@ int build_and_tell(CommandContext& context, const Path& directory, const Plan& p
   if (status.ok())
     if (const Status written = chunks::write_metadata(paths, plan, *status); !written.ok())
       context.console.warn(written.error().describe());
-  if (!report.ok()) return fail(context, report.error());
+  if (!report.ok()) {
+    const int code = fail(context, report.error());
+    if (report.error().code == ErrorCode::no_space)
+      context.console.note("make room; then `lmemo chunks fill " + directory.string() + "` goes on");
+    return code;
+  }
   if (!status.ok()) return fail(context, status.error());
 
   for (const std::string& named : report->problems.named()) context.console.warn(named);
@@ -133,6 +164,10 @@ int build_and_tell(CommandContext& context, const Path& directory, const Plan& p
     json.member("seconds", report->seconds);
     json.end_object();
     context.console.out(json);
+  } else if (!context.console.is_quiet && report->built == 0 && report->failed.empty()) {
+    context.console.out(status->is_complete() ? "nothing to build: the set is complete, with " +
+                                                    format_count(plan.entries.size()) + " chunks\n"
+                                              : "nothing to build of what was asked for\n");
   } else if (!context.console.is_quiet) {
     context.console.out(
         "built " + format_count(report->built) + " of " + format_count(plan.entries.size()) + " chunks in " +

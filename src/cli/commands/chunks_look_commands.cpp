@@ -119,6 +119,9 @@ void status_words(CommandContext& context, const Path& directory, const chunks::
                                                                3) +
                                                   " bytes per token"
                                             : "")});
+  if (status.checked > 0)
+    table.add({"checked", format_count(status.checked) + " chunks, " +
+                              format_byte_count(status.checked_bytes) + ": every byte"});
   table.add({"made with", plan.parameters.tokenizer_name + " (" +
                               plan.parameters.tokenizer.hex().substr(0, 12) + "), " +
                               plan.parameters.strategy + ", " + plan.parameters.compression + " " +

@@ -51,21 +51,18 @@ int run_grow(CommandContext& context) {
     planned = make_or_extend_plan(context, directory, std::move(*plan), nullptr, inputs, is_dry_run);
   }
   if (!planned.ok()) return fail(context, planned.error());
+  // Old chunks stay as they are, stale ones too.
+  const auto asked = asked_chunks(context, planned->plan.entries.size());
+  if (!asked.ok()) return fail(context, asked.error());
+  const auto found = chunks::list_chunks(SetPaths{directory});
+  if (!found.ok()) return fail(context, found.error());
+  const std::vector<uint64_t> numbers = missing_among(*asked, *found);
   if (is_dry_run) {
-    tell_plan(context, directory, *planned, true);
+    tell_plan(context, directory, *planned, true, numbers);
     return kExitFine;
   }
   const auto tokenizer = tokenizer_of_plan(context, planned->plan);
   if (!tokenizer.ok()) return fail(context, tokenizer.error());
-  // Old chunks stay as they are, stale ones too.
-  std::vector<uint64_t> numbers;
-  const auto found = chunks::list_chunks(SetPaths{directory});
-  if (!found.ok()) return fail(context, found.error());
-  std::vector<bool> is_there(planned->plan.entries.size(), false);
-  for (const auto& chunk : *found)
-    if (chunk.number < is_there.size()) is_there[chunk.number] = true;
-  for (uint64_t number = 0; number < is_there.size(); ++number)
-    if (!is_there[number]) numbers.push_back(number);
   return build_and_tell(context, directory, planned->plan, **tokenizer, numbers, &planned->scan);
 }
 

@@ -320,7 +320,9 @@ Result<chunks::BuildOptions> build_options(const CommandContext& context) {
 
 Result<std::vector<uint64_t>> asked_chunks(const CommandContext& context, uint64_t chunk_count) {
   LMEMO_ASSIGN(const uint64_t start, chunks_count(context, "start-chunk", 0));
-  LMEMO_ASSIGN(const uint64_t end, chunks_count(context, "end-chunk", chunk_count));
+  LMEMO_ASSIGN(const uint64_t end, chunks_count(context, "end-chunk", UINT64_MAX));
+  if (end < start)
+    return bad_option("end-chunk", std::to_string(end), "at least --start-chunk, " + std::to_string(start));
   uint64_t index = 0, shards = 1;
   if (const auto shard = chunks_option(context, "shard")) {
     const size_t slash = shard->find('/');

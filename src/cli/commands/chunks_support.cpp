@@ -16,13 +16,22 @@ namespace {
 
 using chunks::Plan;
 
-// In which field two sets of parameters differ.
-std::optional<std::string> difference(const ChunkParameters& has, const ChunkParameters& wanted) {
-  const auto mine = chunks::parameter_fields(has), theirs = chunks::parameter_fields(wanted);
+// In what a plan differs from the one that is asked for.
+std::optional<std::string> difference(const Plan& has, const Plan& wanted) {
+  const auto words = [](const std::string& name, const std::string& mine, const std::string& theirs) {
+    return name + ": the set has " + mine + ", asked for " + theirs;
+  };
+  const auto mine = chunks::parameter_fields(has.parameters),
+             theirs = chunks::parameter_fields(wanted.parameters);
   for (size_t at = 0; at < mine.size(); ++at)
     if (mine[at] != theirs[at])
-      return mine[at].name + ": the set has " + mine[at].value.describe() + ", asked for " +
-             theirs[at].value.describe();
+      return words(mine[at].name, mine[at].value.describe(), theirs[at].value.describe());
+  if (has.chunk_sequences != wanted.chunk_sequences)
+    return words("chunk_sequences", std::to_string(has.chunk_sequences),
+                 std::to_string(wanted.chunk_sequences));
+  const auto limit = [](uint64_t documents) { return documents == 0 ? "none" : std::to_string(documents); };
+  if (has.limit_documents != wanted.limit_documents)
+    return words("limit_documents", limit(has.limit_documents), limit(wanted.limit_documents));
   return std::nullopt;
 }
 
@@ -105,14 +114,14 @@ Result<PlannedChunks> make_or_extend_plan(CommandContext& context, const Path& d
   PlannedChunks planned;
   planned.is_new = !plan;
   if (plan && wanted) {
-    if (const auto differs = difference(plan->parameters, wanted->plan.parameters))
+    if (const auto differs = difference(*plan, wanted->plan))
       return Error{ErrorCode::incompatible,
                    directory.string() + " was made otherwise: " + *differs + "; name another --output"};
   }
-  if (!plan) {
-    plan = wanted->plan;
-    plan->inputs = absolute_inputs(context, inputs);
-  }
+  if (!plan) plan = wanted->plan;
+  for (std::string& input : absolute_inputs(context, inputs))
+    if (std::find(plan->inputs.begin(), plan->inputs.end(), input) == plan->inputs.end())
+      plan->inputs.push_back(std::move(input));
   const ScratchFolder scratch;  // A dry run leaves nothing behind.
   LMEMO_ASSIGN(
       const std::vector<std::string> local,

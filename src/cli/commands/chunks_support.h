@@ -75,7 +75,11 @@ Result<PlannedChunks> make_or_extend_plan(CommandContext& context, const Path& d
                                           std::optional<chunks::Plan> plan, const WantedChunks* wanted,
                                           const std::vector<std::string>& inputs, bool is_dry_run);
 
-void tell_plan(CommandContext& context, const Path& directory, const PlannedChunks& planned, bool is_dry_run);
+// Those of `numbers` that are not there. Both in order.
+std::vector<uint64_t> missing_among(const std::vector<uint64_t>& numbers,
+                                    const std::vector<chunks::FoundChunk>& found);
+void tell_plan(CommandContext& context, const Path& directory, const PlannedChunks& planned, bool is_dry_run,
+               const std::optional<std::vector<uint64_t>>& to_build = std::nullopt);
 
 // Which chunks --start-chunk, --end-chunk and --shard leave.
 Result<std::vector<uint64_t>> asked_chunks(const CommandContext& context, uint64_t chunk_count);

@@ -42,6 +42,7 @@ class Build {
 
   Result<BuildReport> run(std::vector<uint64_t> numbers) {
     start_ns_ = monotonic_ns();
+    if (numbers.empty()) return std::move(report_);  // Also where nothing may be written.
     LMEMO_TRY(paths_.make());
     registry_ = load_registry(paths_);
     LMEMO_ASSIGN(report_.workers, workers_for(numbers));

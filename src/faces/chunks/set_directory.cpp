@@ -73,6 +73,23 @@ Status SetPaths::make() const {
   return {};
 }
 
+Status SetPaths::check_is_ours() const {
+  FileSystem& files = real_file_system();
+  LMEMO_ASSIGN(const FileStatus status, files.status(directory));
+  if (status.type == FileType::missing) return {};
+  if (status.type != FileType::directory)
+    return Error{ErrorCode::invalid_argument, directory.string() + " is no directory; name a new one"};
+  LMEMO_ASSIGN(const std::vector<std::string> names, files.list(directory));
+  std::string other;
+  for (const std::string& name : names) {
+    if (name == "chunks" || name == "plan" || name == "imported") return {};
+    if (!name.starts_with(".")) other = name;
+  }
+  if (other.empty()) return {};
+  return Error{ErrorCode::invalid_argument, directory.string() + " has no chunks but " + other +
+                                                " in it; name a new directory, or an empty one"};
+}
+
 std::string encode_registry(const Registry& registry) {
   std::string value;
   value.reserve(16 + registry.size() * sizeof(StoredEntry));

@@ -32,6 +32,8 @@ struct SetPaths {
   static std::optional<uint64_t> number_of_chunk(std::string_view name);
 
   Status make() const;  // All directories, parents too.
+  // Says so if the directory holds something else: chunks among foreign files are easily lost with them.
+  Status check_is_ours() const;
 };
 
 struct RegistryEntry {
