@@ -8,7 +8,7 @@
 
 # Files named *_avx2.cpp and *_avx512.cpp are compiled for that instruction set and chosen at run time by cpuid. On
 # another architecture they are compiled without the flags and guard themselves with #if.
-set(LMEMO_AVX2_FLAGS -mavx2 -mbmi2)
+set(LMEMO_AVX2_FLAGS -mavx2 -mbmi -mbmi2 -mlzcnt -mpopcnt)
 set(LMEMO_AVX512_FLAGS -mavx512f -mavx512bw -mavx512vl -mbmi2)
 
 function(lmemo_isa_flags)

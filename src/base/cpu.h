@@ -8,7 +8,9 @@ namespace lmemo {
 
 inline bool cpu_has_avx2() {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+  // With all that *_avx2.cpp are compiled for (cmake/LmemoRooms.cmake).
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+         __builtin_cpu_supports("lzcnt") && __builtin_cpu_supports("popcnt");
 #else
   return false;
 #endif

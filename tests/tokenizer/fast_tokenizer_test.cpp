@@ -86,6 +86,24 @@ Json added_token(const char* content, bool normalized, bool strips) {
 
 }  // namespace
 
+TEST_CASE("new pieces of every length between known ones stay in their order") {
+  std::mt19937 random(31);
+  const Json model = byte_level_model(random, 300, true);
+  for (int round = 0; round < 20; ++round) {
+    const Engines engines({{"model", model}, {"pre_tokenizer", byte_level(false)}});  // Nothing learned yet.
+    std::vector<std::string> words = {" a", "b"};
+    for (int i = 0; i < 40; ++i) {
+      words.emplace_back(" ");
+      for (size_t left = 1 + random() % (i % 5 == 0 ? 90 : 20); left > 0; --left)
+        words.back() += static_cast<char>('a' + random() % 26);
+    }
+    std::string text;
+    for (int i = 0; i < 1000; ++i) text += words[random() % 3 == 0 ? random() % words.size() : random() % 2];
+    engines.check(text);
+    engines.check(text);
+  }
+}
+
 TEST_CASE("byte-level BPE gives the reference's ids") {
   std::mt19937 random(11);
   for (size_t round = 0; round < static_cast<size_t>(test::scaled(12)); ++round) {

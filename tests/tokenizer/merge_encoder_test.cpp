@@ -18,8 +18,11 @@ struct MadeUpBpe {
   std::vector<std::string> texts;  // By id.
   std::vector<MergeEncoder::Merge> merges;
 
-  MadeUpBpe(std::mt19937& random, size_t atom_count, size_t merge_count) {
+  explicit MadeUpBpe(size_t atom_count) {
     for (size_t i = 0; i < atom_count; ++i) texts.emplace_back(1, static_cast<char>('a' + i));
+  }
+
+  MadeUpBpe(std::mt19937& random, size_t atom_count, size_t merge_count) : MadeUpBpe(atom_count) {
     std::map<std::string, uint32_t> ids;
     for (uint32_t id = 0; id < texts.size(); ++id) ids[texts[id]] = id;
     std::map<std::pair<uint32_t, uint32_t>, bool> seen;
@@ -36,6 +39,17 @@ struct MadeUpBpe {
       if (is_new) texts.push_back(whole);
       merges.push_back({left, right, entry->second, static_cast<uint32_t>(merges.size())});
     }
+  }
+
+  // A merge of these two, the last so far.
+  void add(const std::string& left, const std::string& right) {
+    const auto id_of = [&](const std::string& text) {
+      const auto found = std::find(texts.begin(), texts.end(), text);
+      if (found == texts.end()) texts.push_back(text);
+      return static_cast<uint32_t>(std::find(texts.begin(), texts.end(), text) - texts.begin());
+    };
+    const uint32_t left_id = id_of(left), right_id = id_of(right);
+    merges.push_back({left_id, right_id, id_of(left + right), static_cast<uint32_t>(merges.size())});
   }
 
   // As it is written down: the lowest rank first, of equal ones the leftmost.
@@ -82,7 +96,9 @@ TEST_CASE("any merge list gives what merging gives, also if it uses tokens befor
     // In any order; some have the same rank (as all merges to one token in a tiktoken file).
     std::shuffle(bpe.merges.begin(), bpe.merges.end(), random);
     for (size_t i = 0; i < bpe.merges.size(); ++i)
-      bpe.merges[i].rank = static_cast<uint32_t>(round % 3 == 0 ? i : round % 3 == 1 ? i / 3 : bpe.merges[i].id);
+      bpe.merges[i].rank = static_cast<uint32_t>(round % 3 == 0   ? i
+                                                 : round % 3 == 1 ? i / 3
+                                                                  : bpe.merges[i].id);
     const std::optional<MergeEncoder> encoder = bpe.encoder(atom_count);
     REQUIRE(encoder);
     for (int i = 0; i < 60; ++i) {
@@ -93,6 +109,58 @@ TEST_CASE("any merge list gives what merging gives, also if it uses tokens befor
       REQUIRE(std::vector<uint32_t>(made.begin(), made.end()) == bpe.merged(text));
     }
   }
+}
+
+TEST_CASE("short pieces side by side become what each becomes alone") {
+  std::mt19937 random(23);
+  for (size_t round = 0; round < static_cast<size_t>(test::scaled(200)); ++round) {
+    const size_t atom_count = 1 + random() % 3;
+    const MadeUpBpe bpe(random, atom_count, 1 + random() % 40);
+    const std::optional<MergeEncoder> encoder = bpe.encoder(atom_count);
+    REQUIRE(encoder);
+    std::vector<std::string> texts(1 + random() % 20);
+    for (std::string& text : texts) text = random_text(random, atom_count, round % 2 == 0 ? 31 : 9);
+    const std::vector<std::string_view> pieces(texts.begin(), texts.end());
+    std::vector<IdRange> ranges(pieces.size());
+    IdBuffer ids;
+    ids.append(7);
+    encoder->encode_short(pieces, ids, ranges.data());
+    CHECK(ids.data()[0] == 7);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const auto made = ids.in(ranges[i]);
+      REQUIRE(std::vector<uint32_t>(made.begin(), made.end()) == bpe.merged(texts[i]));
+      CHECK(ranges[i].first + ranges[i].count <= ids.size());
+    }
+  }
+}
+
+TEST_CASE("a border with more merges than its lines have room for is asked in the next line") {
+  // Every a…a meets every b…b at the same two bytes, and many pairs merge: some lines spill.
+  MadeUpBpe bpe(2);
+  for (size_t length = 2; length <= 12; ++length)
+    for (const char letter : {'a', 'b'}) bpe.add(std::string(length - 1, letter), std::string(1, letter));
+  for (size_t left = 1; left <= 12; ++left)
+    for (size_t right = 1; right <= 12; ++right)
+      if ((left * right) % 3 != 0) bpe.add(std::string(left, 'a'), std::string(right, 'b'));
+  const std::optional<MergeEncoder> encoder = bpe.encoder(2);
+  REQUIRE(encoder);
+  for (size_t left = 1; left <= 15; ++left)
+    for (size_t right = 1; right <= 15; ++right) {
+      const std::string text = std::string(left, 'a') + std::string(right, 'b');
+      IdBuffer ids;
+      encoder->encode(text, ids);
+      const auto made = ids.from(0);
+      REQUIRE(std::vector<uint32_t>(made.begin(), made.end()) == bpe.merged(text));
+    }
+}
+
+TEST_CASE("ranks that leave no room for a place are refused") {
+  std::mt19937 random(5);
+  MadeUpBpe bpe(random, 2, 3);
+  bpe.merges.back().rank = MergeTable::kNever - 1;
+  CHECK(bpe.encoder(2));
+  bpe.merges.back().rank = MergeTable::kNever;
+  CHECK(!bpe.encoder(2));
 }
 
 TEST_CASE("a long run of one letter is no work for hours") {
@@ -124,7 +192,8 @@ TEST_CASE("runs of a letter that has tokens of many lengths give what merging gi
     for (const size_t length : lengths)
       for (const auto& [left, left_id] : id_of)
         if (left < length && id_of.contains(length - left))
-          bpe.merges.push_back({left_id, id_of[length - left], id_of[length], static_cast<uint32_t>(bpe.merges.size())});
+          bpe.merges.push_back(
+              {left_id, id_of[length - left], id_of[length], static_cast<uint32_t>(bpe.merges.size())});
     const std::optional<MergeEncoder> encoder = bpe.encoder(2);
     REQUIRE(encoder);
     for (const size_t run : {size_t{5}, size_t{41}, size_t{100 + random() % 200}}) {

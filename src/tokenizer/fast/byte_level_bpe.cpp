@@ -42,7 +42,8 @@ class ByteAlphabet {
 
 std::unique_ptr<ByteLevelBpe> ByteLevelBpe::make(const Bpe& bpe, std::vector<KnownPiece>& known) {
   const BpeOptions& options = bpe.options();
-  if (!options.continuing_subword_prefix.empty() || !options.end_of_word_suffix.empty() || options.byte_fallback)
+  if (!options.continuing_subword_prefix.empty() || !options.end_of_word_suffix.empty() ||
+      options.byte_fallback)
     return nullptr;
 
   struct Place {
@@ -60,7 +61,8 @@ std::unique_ptr<ByteLevelBpe> ByteLevelBpe::make(const Bpe& bpe, std::vector<Kno
     max_id = std::max(max_id, id);
     has_giant = has_giant || token.size() > kMaxTokenBytes;
     const size_t start = bytes.size();
-    if (!token.empty() && alphabet.append_bytes(token, bytes)) places.push_back({start, bytes.size() - start, id});
+    if (!token.empty() && alphabet.append_bytes(token, bytes))
+      places.push_back({start, bytes.size() - start, id});
   });
   if (has_giant || max_id / 4 > bpe.vocabulary().size() + 1000) return nullptr;
 
@@ -79,27 +81,29 @@ std::unique_ptr<ByteLevelBpe> ByteLevelBpe::make(const Bpe& bpe, std::vector<Kno
     if (token.text.size() == 1) missing.reset(static_cast<unsigned char>(token.text[0]));
   std::vector<MergeEncoder::Merge> merges;
   merges.reserve(bpe.merges().size());
-  for (const BpeMerge& merge : bpe.merges()) merges.push_back({merge.left, merge.right, merge.id, merge.rank});
+  for (const BpeMerge& merge : bpe.merges())
+    merges.push_back({merge.left, merge.right, merge.id, merge.rank});
 
   std::optional<MergeEncoder> encoder = MergeEncoder::make(tokens, atoms, merges, max_id + 1);
   if (!encoder) return nullptr;
 
   auto borders = std::make_shared<CharBorders>();
-  TextMap<uint32_t> wholes;
+  WholeTokens wholes;
   for (const MergeEncoder::Token& token : tokens) {
     if (encoder->is_reached(token.id) || options.ignore_merges) borders->add_token(token.text);
     if (encoder->is_reached(token.id) || options.ignore_merges) add_known(known, token.text, token.id);
     if (!encoder->is_reached(token.id) && options.ignore_merges) {
       borders->add_whole(token.text);
-      wholes.emplace(token.text, token.id);
+      wholes.add(token.text, token.id);
     }
   }
-  return std::unique_ptr<ByteLevelBpe>(new ByteLevelBpe(bpe, missing, std::move(*encoder), std::move(borders), std::move(wholes)));
+  return std::unique_ptr<ByteLevelBpe>(
+      new ByteLevelBpe(bpe, missing, std::move(*encoder), std::move(borders), std::move(wholes)));
 }
 
 bool ByteLevelBpe::lacks_byte_of(std::string_view piece) const {
-  return missing_.any() &&
-         std::any_of(piece.begin(), piece.end(), [&](char byte) { return missing_[static_cast<unsigned char>(byte)]; });
+  return missing_.any() && std::any_of(piece.begin(), piece.end(),
+                                       [&](char byte) { return missing_[static_cast<unsigned char>(byte)]; });
 }
 
 Status ByteLevelBpe::encode(std::string_view piece, IdBuffer& out) const {
@@ -111,12 +115,23 @@ Status ByteLevelBpe::encode(std::string_view piece, IdBuffer& out) const {
     return {};
   }
   merges_.encode(piece, out);
-  if (wholes_.empty() || out.size() - first == 1) return {};
-  if (const auto whole = wholes_.find(piece); whole != wholes_.end()) {
+  if (const std::optional<uint32_t> whole = wholes_.find(piece)) {
     out.cut_to(first);
-    out.append(whole->second);
+    out.append(*whole);
   }
   return {};
+}
+
+Status ByteLevelBpe::encode_short(std::span<const std::string_view> pieces, IdBuffer& out,
+                                  IdRange* ranges) const {
+  if (missing_.any()) return PieceModel::encode_short(pieces, out, ranges);
+  const size_t first = out.size();
+  merges_.encode_short(pieces, out, ranges);
+  if (std::none_of(pieces.begin(), pieces.end(),
+                   [&](std::string_view piece) { return wholes_.contains(piece); }))
+    return {};
+  out.cut_to(first);
+  return PieceModel::encode_short(pieces, out, ranges);
 }
 
 }  // namespace lmemo::tokenizer

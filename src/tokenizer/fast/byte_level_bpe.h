@@ -3,6 +3,8 @@
 
 #include <bitset>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include "tokenizer/fast/char_borders.h"
 #include "tokenizer/fast/merge_encoder.h"
@@ -10,6 +12,32 @@
 #include "tokenizer/reference/bpe.h"
 
 namespace lmemo::tokenizer {
+
+// Tokens that only ever come out as a whole piece, by their bytes. Few; most pieces are known to be none of them by their
+// ends.
+class WholeTokens {
+ public:
+  void add(std::string_view token, uint32_t id) {
+    ids_.emplace(token, id);
+    filter_.set(bit_of(token));
+  }
+  bool contains(std::string_view piece) const { return filter_[bit_of(piece)] && ids_.contains(piece); }
+  std::optional<uint32_t> find(std::string_view piece) const {
+    if (!contains(piece)) return std::nullopt;
+    return ids_.find(piece)->second;
+  }
+
+ private:
+  static constexpr size_t kFilterBits = size_t{1} << 14;
+  static size_t bit_of(std::string_view text) {
+    const auto byte = [&](size_t i) { return uint32_t{static_cast<unsigned char>(text[i])}; };
+    const uint32_t ends = byte(0) | byte(text.size() / 2) << 8 | byte(text.size() - 1) << 16;
+    return (ends ^ static_cast<uint32_t>(text.size()) << 24) * 0x9E3779B1u >> 18;
+  }
+
+  TextMap<uint32_t> ids_;
+  std::bitset<kFilterBits> filter_;
+};
 
 class ByteLevelBpe final : public PieceModel {
  public:
@@ -19,14 +47,20 @@ class ByteLevelBpe final : public PieceModel {
   static std::unique_ptr<ByteLevelBpe> make(const Bpe& bpe, std::vector<KnownPiece>& known);
 
   Status encode(std::string_view piece, IdBuffer& out) const override;
+  Status encode_short(std::span<const std::string_view> pieces, IdBuffer& out,
+                      IdRange* ranges) const override;
 
   // Where pieces may be cut further; null: nowhere.
   std::shared_ptr<const CharBorders> borders() const { return missing_.any() ? nullptr : borders_; }
 
  private:
   ByteLevelBpe(const Bpe& reference, const std::bitset<256>& missing, MergeEncoder merges,
-               std::shared_ptr<const CharBorders> borders, TextMap<uint32_t> wholes)
-      : reference_(reference), missing_(missing), merges_(std::move(merges)), borders_(std::move(borders)), wholes_(std::move(wholes)) {}
+               std::shared_ptr<const CharBorders> borders, WholeTokens wholes)
+      : reference_(reference),
+        missing_(missing),
+        merges_(std::move(merges)),
+        borders_(std::move(borders)),
+        wholes_(std::move(wholes)) {}
 
   bool lacks_byte_of(std::string_view piece) const;
 
@@ -34,7 +68,7 @@ class ByteLevelBpe final : public PieceModel {
   const std::bitset<256> missing_;  // Bytes that are no tokens.
   const MergeEncoder merges_;
   const std::shared_ptr<const CharBorders> borders_;
-  const TextMap<uint32_t> wholes_;  // For ignore_merges: tokens that merges do not lead to, by their bytes.
+  const WholeTokens wholes_;  // For ignore_merges: tokens that merges do not lead to, by their bytes.
 };
 
 }  // namespace lmemo::tokenizer

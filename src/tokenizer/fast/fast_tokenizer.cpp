@@ -10,7 +10,6 @@ namespace {
 
 constexpr unsigned kTableBits = 20;  // 32 MiB for pieces and 4 MiB for their further ids, if they are ever all used.
 constexpr unsigned kLongTableBits = 16;  // 7 MiB.
-constexpr size_t kMaxStretch = std::numeric_limits<uint32_t>::max();
 
 }  // namespace
 
@@ -117,66 +116,6 @@ Status FastTokenizer::encode_segment(std::string_view text, const TextRewriter* 
     } else {
       LMEMO_TRY(encode_stretch(text.substr(segment.start, segment.end - segment.start), scratch, ids));
     }
-  }
-  return {};
-}
-
-// Pieces in blocks: first all keys, so that the table's lines are on their way, then all ids.
-Status FastTokenizer::encode_stretch(std::string_view stretch, Scratch& scratch, IdBuffer& ids) const {
-  if (stretch.empty()) return {};
-  if (plan_.adds_space && stretch.front() != ' ') {
-    scratch.spaced.assign(1, ' ').append(stretch);
-    stretch = scratch.spaced;
-  }
-  if (plan_.marker) stretch = plan_.marker->rewrite(stretch, scratch.spaced);
-  if (stretch.size() >= kMaxStretch)
-    return Error{ErrorCode::invalid_argument, "a text of " + std::to_string(stretch.size()) +
-                                                  " bytes without an added token; expected less than 4 GiB"};
-  constexpr size_t kPieces = 256;
-  PieceSpan pieces[kPieces];
-  PieceTable::Key keys[kPieces];
-  uint64_t hashes[kPieces];
-
-  const char* const end = stretch.data() + stretch.size();
-  for (const char* at = stretch.data(); at < end;) {
-    const char* const base = at;
-    const size_t count = plan_.splitter->split(base, end, pieces, kPieces, at);
-
-    for (size_t i = 0; i < count; ++i) {
-      const char* const piece = base + pieces[i].begin;
-      const size_t byte_count = pieces[i].end - pieces[i].begin;
-      if (byte_count > PieceTable::kMaxKeyBytes) continue;
-      keys[i] = end - piece >= 16 ? PieceTable::key_of(piece, byte_count)
-                                  : PieceTable::key_of(std::string_view(piece, byte_count));
-      hashes[i] = keys[i].hash();
-      table_.prefetch(hashes[i]);
-    }
-
-    uint32_t* out = ids.room_for(static_cast<size_t>(at - base));
-    for (size_t i = 0; i < count; ++i) {
-      const std::string_view piece(base + pieces[i].begin, pieces[i].end - pieces[i].begin);
-      const bool has_key = piece.size() <= PieceTable::kMaxKeyBytes;
-      if (has_key) [[likely]] {
-        if (uint32_t* const known = table_.copy_ids(keys[i], hashes[i], out)) [[likely]] {
-          out = known;
-          continue;
-        }
-      }
-      const bool has_long_key = LongPieceTable::takes(piece);
-      if (has_long_key) {
-        if (uint32_t* const known = long_table_.copy_ids(piece, out)) {
-          out = known;
-          continue;
-        }
-      }
-      ids.advance_to(out);
-      const size_t first = ids.size();
-      LMEMO_TRY(plan_.model->encode(piece, ids));
-      if (has_key && ids.size() > first) table_.put(keys[i], hashes[i], ids.from(first));
-      if (has_long_key) long_table_.put(piece, ids.from(first));
-      out = ids.room_for(static_cast<size_t>(at - base) - pieces[i].end);
-    }
-    ids.advance_to(out);
   }
   return {};
 }

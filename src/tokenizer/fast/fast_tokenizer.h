@@ -25,8 +25,8 @@ namespace lmemo::tokenizer {
 struct FastPlan {
   std::unique_ptr<TextRewriter> normalizer;  // Null: none.
   std::unique_ptr<TextRewriter> marker;      // Of a stretch, before it is split. Null: none.
-  bool adds_space = false;         // Before a stretch that does not begin with one.
-  bool may_cut_at_lines = false;   // A long text may be cut behind a newline between two visible characters.
+  bool adds_space = false;                   // Before a stretch that does not begin with one.
+  bool may_cut_at_lines = false;  // A long text may be cut behind a newline between two visible characters.
   std::optional<std::bitset<128>> cuts_only_before;  // These ASCII characters, then. None: any.
   std::unique_ptr<TextRewriter> behind_cut;          // The normalizer of what goes on there. Null: the same.
   std::unique_ptr<PieceSplitter> splitter;
@@ -49,12 +49,14 @@ class FastTokenizer final : public ReferenceTokenizer {
 
  private:
   class Batch;
+  class Block;
 
   // What one thread needs while it works.
   struct Scratch {
     TextBuffer converted;
     std::string normalized;
     std::string spaced;
+    IdBuffer made;
   };
 
   // What the post-processor puts around a text.
@@ -83,13 +85,14 @@ class FastTokenizer final : public ReferenceTokenizer {
   Status encode_text(std::string_view text, const Call& call, Scratch& scratch, IdBuffer& ids) const;
   // `is_behind_cut`: a part of a text, but not the first.
   Status encode_raw(std::string_view text, bool is_behind_cut, Scratch& scratch, IdBuffer& ids) const;
-  Status encode_segment(std::string_view text, const TextRewriter* normalizer, Scratch& scratch, IdBuffer& ids) const;
+  Status encode_segment(std::string_view text, const TextRewriter* normalizer, Scratch& scratch,
+                        IdBuffer& ids) const;
   Status encode_stretch(std::string_view stretch, Scratch& scratch, IdBuffer& ids) const;
 
   FastPlan plan_;  // Constant after construction.
   const Frame plain_frame_, special_frame_;
-  const bool may_cut_;  // Long texts.
-  mutable PieceTable table_;           // Both take care of their own threads.
+  const bool may_cut_;        // Long texts.
+  mutable PieceTable table_;  // Both take care of their own threads.
   mutable LongPieceTable long_table_;
 };
 

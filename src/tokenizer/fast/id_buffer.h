@@ -9,6 +9,11 @@
 
 namespace lmemo::tokenizer {
 
+// Some ids in a row.
+struct IdRange {
+  size_t first = 0, count = 0;
+};
+
 class IdBuffer {
  public:
   // A place for `count` more ids, and kSlack more that may be overwritten. Say with `advance_to` which of them stay.
@@ -32,6 +37,9 @@ class IdBuffer {
   uint32_t* data() { return ids_.data(); }
   const uint32_t* data() const { return ids_.data(); }
   void cut_to(size_t count) { used_ = count; }
+  std::span<const uint32_t> in(const IdRange& range) const {
+    return {ids_.data() + range.first, range.count};
+  }
   std::span<const uint32_t> from(size_t first) const { return {ids_.data() + first, used_ - first}; }
 
   // The first `count`, which may be more than were written, if there is room for them without a copy.

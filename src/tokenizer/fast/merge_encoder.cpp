@@ -6,12 +6,8 @@
 #include <cassert>
 #include <numeric>
 
-#include "tokenizer/reference/utf8_chars.h"
-
 namespace lmemo::tokenizer {
 namespace {
-
-constexpr uint32_t kNever = MergeTable::kNever;
 
 // Which places of a piece were given up: short pieces need no memory.
 class OpenPlaces {
@@ -49,7 +45,8 @@ class MergeEncoder::Memo {
   uint32_t first_holding(uint32_t last, uint32_t token, const MergeTable::Border& border) {
     if (!is_used_) return encoder_.first_holding(last, token, border);
     Entry& entry = entries_[(last * 0x9E3779B1u ^ token * 0x85EBCA77u) >> 7 & (entries_.size() - 1)];
-    if (entry.last != last || entry.token != token) entry = {last, token, encoder_.first_holding(last, token, border)};
+    if (entry.last != last || entry.token != token)
+      entry = {last, token, encoder_.first_holding(last, token, border)};
     return entry.found;
   }
 
@@ -89,6 +86,8 @@ class MergeEncoder::Memo {
 
 std::optional<MergeEncoder> MergeEncoder::make(std::span<const Token> tokens, std::span<const uint32_t> atoms,
                                                std::span<const Merge> merges, uint32_t id_limit) {
+  for (const Merge& merge : merges)
+    if (merge.rank >= MergeTable::kNever) return std::nullopt;
   MergeEncoder encoder;
   encoder.made_.resize(id_limit);
   encoder.reached_.resize(id_limit);
@@ -97,7 +96,8 @@ std::optional<MergeEncoder> MergeEncoder::make(std::span<const Token> tokens, st
   std::vector<bool> is_byte(id_limit);
   for (const Token& token : tokens) {
     encoder.made_[token.id].byte_count = static_cast<uint32_t>(token.text.size());
-    ends[token.id] = {static_cast<unsigned char>(token.text.front()), static_cast<unsigned char>(token.text.back())};
+    ends[token.id] = {static_cast<unsigned char>(token.text.front()),
+                      static_cast<unsigned char>(token.text.back())};
   }
   for (const uint32_t atom : atoms) {
     is_byte[atom] = encoder.made_[atom].byte_count == 1;
@@ -106,6 +106,16 @@ std::optional<MergeEncoder> MergeEncoder::make(std::span<const Token> tokens, st
   }
   encoder.merges_ = MergeTable(merges, ends, is_byte);
   if (!encoder.find_makings(atoms, merges, ends)) return std::nullopt;
+  // Two tokens between which something merges before both are there never meet. Some files list every split of each
+  // token, and without those the table is half as large.
+  std::vector<Merge> happening;
+  happening.reserve(encoder.made_.size());
+  for (const Merge& merge : merges) {
+    const Made& made = encoder.made_[merge.id];
+    if (made.turn == merge.rank + 1 && made.left == merge.left && made.right == merge.right)
+      happening.push_back(merge);
+  }
+  if (happening.size() < merges.size() / 8 * 7) encoder.merges_ = MergeTable(happening, ends, is_byte);
 
   std::vector<std::pair<std::string_view, uint32_t>> texts;
   texts.reserve(tokens.size());
@@ -139,12 +149,12 @@ bool MergeEncoder::border_holds(uint32_t left, uint32_t right, const MergeTable:
     const Made& made_left = made_[left];
     const Made& made_right = made_[right];
     if (look_at_whole || left_parent || right_parent) {
-      if (const Merge* const merge = merges_.find(left, right, border)) {
-        const uint32_t turn = merge->rank + 1;
+      if (const uint32_t rank = merges_.find(left, right, border).rank; rank < MergeTable::kNever) {
+        const uint32_t turn = rank + 1;
         const uint32_t time = std::max({turn, made_left.time, made_right.time});
-        const bool before_left = !left_parent || time < left_parent->time ||
-                                 (time == left_parent->time && made_right.time < time && turn < time &&
-                                  turn < left_parent->turn);
+        const bool before_left =
+            !left_parent || time < left_parent->time ||
+            (time == left_parent->time && made_right.time < time && turn < time && turn < left_parent->turn);
         const bool before_right = !right_parent || time < right_parent->time ||
                                   (time == right_parent->time &&
                                    (made_right.time < time || made_[right_parent->right].time == time ||
@@ -202,67 +212,10 @@ uint32_t MergeEncoder::first_holding(uint32_t last, uint32_t token, const MergeT
 }
 
 void MergeEncoder::encode(std::string_view text, IdBuffer& out) const {
-  if (text.size() <= kMaxMerged) return encode_by_merging(text, out);
-  encode_by_borders(text, out);
-}
-
-// A border is named by the byte behind it, a token by its first byte.
-void MergeEncoder::encode_by_merging(std::string_view text, IdBuffer& out) const {
-  constexpr uint64_t kNoTurn = ~uint64_t{0};
-  uint32_t tokens[kMaxMerged];
-  uint32_t merged[kMaxMerged];  // What the two become that meet here.
-  uint64_t turns[kMaxMerged];   // When: rank, then place.
-  const MergeTable::Border* borders[kMaxMerged];
-  const size_t size = text.size();
-  uint64_t open = uint64_t{1} << size;  // Borders that are still there, and both ends.
-
-  const auto ask = [&](size_t left, size_t place) {
-    const Merge* const merge = merges_.find(tokens[left], tokens[place], *borders[place]);
-    turns[place] = merge ? uint64_t{merge->rank} << 8 | place : kNoTurn;
-    if (merge) merged[place] = merge->id;
-  };
-
-  if (atoms_are_bytes_) {
-    open |= open - 1;
-    for (size_t i = 0; i < size; ++i) tokens[i] = byte_atoms_[static_cast<unsigned char>(text[i])];
-    for (size_t i = 1; i < size; ++i) {
-      const MergeTable::Border& border = merges_.border(text[i - 1], text[i]);
-      borders[i] = &border;
-      merged[i] = border.byte_id;
-      turns[i] = border.byte_rank == kNever ? kNoTurn : uint64_t{border.byte_rank} << 8 | i;
-    }
-  } else {
-    std::fill_n(turns, size, kNoTurn);
-    for (size_t i = 0, before = 0, bytes; i < size; before = i, i += bytes) {
-      bytes = char_bytes(text, i);
-      open |= uint64_t{1} << i;
-      tokens[i] = bytes == 1 ? byte_atoms_[static_cast<unsigned char>(text[i])] : trie_.find(text.substr(i, bytes));
-      if (i == 0) continue;
-      borders[i] = &merges_.border(text[i - 1], text[i]);
-      ask(before, i);
-    }
-  }
-
-  const auto border_before = [&](size_t place) {
-    return 63 - static_cast<size_t>(std::countl_zero(open & ((uint64_t{1} << place) - 1)));
-  };
-  for (;;) {
-    uint64_t first = kNoTurn;
-    for (size_t i = 1; i < size; ++i) first = std::min(first, turns[i]);
-    if (first == kNoTurn) break;
-    const size_t place = first & 0xFF;
-    open &= ~(uint64_t{1} << place);
-    turns[place] = kNoTurn;
-    const size_t left = border_before(place);
-    const auto right = static_cast<size_t>(std::countr_zero(open & ~uint64_t{0} << place));
-    tokens[left] = merged[place];
-    if (left > 0) ask(border_before(left), left);
-    if (right < size) ask(left, right);
-  }
-
-  uint32_t* ids = out.room_for(size);
-  for (open &= ~(uint64_t{1} << size); open != 0; open &= open - 1) *ids++ = tokens[std::countr_zero(open)];
-  out.advance_to(ids);
+  if (text.size() > kMaxMerged) return encode_by_borders(text, out);
+  IdRange range;
+  encode_short({&text, 1}, out, &range);
+  out.cut_to(range.first + range.count);
 }
 
 void MergeEncoder::encode_by_borders(std::string_view text, IdBuffer& out) const {

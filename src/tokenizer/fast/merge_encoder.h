@@ -35,7 +35,8 @@ class MergeEncoder {
   using Merge = MergeTable::Merge;
 
   // `atoms` are what merging starts from (bytes or characters), all of them tokens. `merges`: each
-  // pair once, ranks below 2^32 - 2, the text of the whole that of the parts; ids below `id_limit`. Nothing if an atom is also made by a merge.
+  // pair once, the text of the whole that of the parts; ids below `id_limit`. Nothing if an atom is also made by a merge,
+  // or a rank is 2^26 or more.
   static std::optional<MergeEncoder> make(std::span<const Token> tokens, std::span<const uint32_t> atoms,
                                           std::span<const Merge> merges, uint32_t id_limit);
 
@@ -47,8 +48,11 @@ class MergeEncoder {
 
   // Appends the ids. Requires: the text is made of atoms.
   void encode(std::string_view text, IdBuffer& out) const;
+  // Appends the ids of all pieces, with gaps, and says where those of each are. Requires: 1 to kMaxMerged bytes each.
+  void encode_short(std::span<const std::string_view> pieces, IdBuffer& out, IdRange* ranges) const;
 
  private:
+  class ShortPiece;
   struct Made {
     uint32_t byte_count = 0;
     uint32_t left = 0, right = 0;  // Of which two tokens.
@@ -59,14 +63,14 @@ class MergeEncoder {
   MergeEncoder() = default;
   bool find_makings(std::span<const uint32_t> atoms, std::span<const Merge> merges,
                     std::span<const MergeTable::EndBytes> ends);
-  void encode_by_merging(std::string_view text, IdBuffer& out) const;
   void encode_by_borders(std::string_view text, IdBuffer& out) const;
-  bool border_holds(uint32_t left, uint32_t right, const MergeTable::Border& border, bool look_at_whole) const;
+  bool border_holds(uint32_t left, uint32_t right, const MergeTable::Border& border,
+                    bool look_at_whole) const;
   uint32_t first_holding(uint32_t last, uint32_t token, const MergeTable::Border& border) const;
   class Memo;
 
-  DoubleArrayTrie trie_;     // Of the tokens that can come out.
-  TableVector<Made> made_;   // By id.
+  DoubleArrayTrie trie_;    // Of the tokens that can come out.
+  TableVector<Made> made_;  // By id.
   std::vector<bool> reached_;
   MergeTable merges_;
   std::array<uint32_t, 256> byte_atoms_;  // Atoms of one byte; kNone where there is none.

@@ -5,15 +5,17 @@
 namespace lmemo::tokenizer {
 namespace {
 
-constexpr uint64_t low_bytes(size_t count) { return count >= 8 ? ~uint64_t{0} : (uint64_t{1} << 8 * count) - 1; }
+constexpr uint64_t low_bytes(size_t count) {
+  return count >= 8 ? ~uint64_t{0} : (uint64_t{1} << 8 * count) - 1;
+}
 
 }  // namespace
 
 #define LMEMO_MASK(n) {low_bytes(n), (n) <= 8 ? 0 : low_bytes((n) - 8)}
-const uint64_t PieceTable::kMasks[16][2] = {
-    LMEMO_MASK(0),  LMEMO_MASK(1),  LMEMO_MASK(2),  LMEMO_MASK(3), LMEMO_MASK(4),  LMEMO_MASK(5),
-    LMEMO_MASK(6),  LMEMO_MASK(7),  LMEMO_MASK(8),  LMEMO_MASK(9), LMEMO_MASK(10), LMEMO_MASK(11),
-    LMEMO_MASK(12), LMEMO_MASK(13), LMEMO_MASK(14), LMEMO_MASK(15)};
+const uint64_t PieceTable::kMasks[16][2] = {LMEMO_MASK(0),  LMEMO_MASK(1),  LMEMO_MASK(2),  LMEMO_MASK(3),
+                                            LMEMO_MASK(4),  LMEMO_MASK(5),  LMEMO_MASK(6),  LMEMO_MASK(7),
+                                            LMEMO_MASK(8),  LMEMO_MASK(9),  LMEMO_MASK(10), LMEMO_MASK(11),
+                                            LMEMO_MASK(12), LMEMO_MASK(13), LMEMO_MASK(14), LMEMO_MASK(15)};
 #undef LMEMO_MASK
 
 PieceTable::PieceTable(unsigned log2_entries)
@@ -41,9 +43,10 @@ void PieceTable::put(const Key& key, uint64_t hash, std::span<const uint32_t> id
       first = ids[0] | uint64_t{ids.size() > 1 ? ids[1] : 0} << 32;
       second |= ids.size() > 2 ? ids[2] : 0;
     } else {
+      const size_t size = (ids.size() + kIdsAtOnce - 1) / kIdsAtOnce * kIdsAtOnce;
       if (more_used_.load(std::memory_order_relaxed) >= more_capacity_) return;
-      first = more_used_.fetch_add(ids.size(), std::memory_order_relaxed);
-      if (first + ids.size() > more_capacity_) return;
+      first = more_used_.fetch_add(size, std::memory_order_relaxed);
+      if (first + size > more_capacity_) return;
       std::memcpy(more_ids_ + first, ids.data(), ids.size_bytes());
     }
     // Another thread may have taken the place meanwhile: then this piece has to wait for its next time.

@@ -24,7 +24,8 @@ class PieceTable {
     uint64_t low, high;
 
     uint64_t hash() const {
-      const auto product = static_cast<unsigned __int128>(low ^ 0x9E3779B97F4A7C15) * (high ^ 0xD6E8FEB86659FD93);
+      const auto product =
+          static_cast<unsigned __int128>(low ^ 0x9E3779B97F4A7C15) * (high ^ 0xD6E8FEB86659FD93);
       return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
     }
     // Whether key_of gives such keys.
@@ -58,8 +59,8 @@ class PieceTable {
 
   void prefetch(uint64_t hash) const { __builtin_prefetch(&entries_[place_of(hash)]); }
 
-  // Writes the ids of the piece and returns where they end, or null if the piece is not known. Four ids are written
-  // at least, whatever of them counts. Requires: room for the ids of the piece, and for four.
+  // Writes the ids of the piece and returns where they end, or null if the piece is not known. Ids are written by the
+  // four, whatever of them counts. Requires: room for the ids of the piece, and for four more.
   uint32_t* copy_ids(const Key& key, uint64_t hash, uint32_t* out) const {
     size_t place = place_of(hash);
     for (size_t probe = 0; probe < kMaxProbes; ++probe, place = (place + 1) & mask_) {
@@ -73,7 +74,8 @@ class PieceTable {
           std::memcpy(out, &first, 8);
           std::memcpy(out + 2, &second, 8);
         } else {
-          std::memcpy(out, more_ids_ + first, count * sizeof(uint32_t));
+          for (uint32_t i = 0; i < count; i += kIdsAtOnce)
+            std::memcpy(out + i, more_ids_ + first + i, kIdsAtOnce * sizeof(uint32_t));
         }
         return out + count;
       }
@@ -101,6 +103,7 @@ class PieceTable {
  private:
   static constexpr size_t kMaxProbes = 8;
   static constexpr uint32_t kInlineIds = 3;
+  static constexpr uint32_t kIdsAtOnce = 4;  // More ids than kInlineIds are kept, and copied, by the four.
   static constexpr uint64_t kBeingWritten = ~uint64_t{0};  // No key: its length would be 255.
   static const uint64_t kMasks[16][2];
 
