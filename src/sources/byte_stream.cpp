@@ -26,7 +26,8 @@ class RawFile {
  public:
   static Result<std::unique_ptr<RawFile>> open(const Path& path, bool hashes) {
     int number;
-    do number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    // O_NONBLOCK: a pipe that nobody writes to must not hang us.
+    do number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (number < 0 && errno == EINTR);
     if (number < 0) return errno_error(errno, "read", path);
     std::unique_ptr<RawFile> file(new RawFile(path, number, hashes));
@@ -34,6 +35,10 @@ class RawFile {
     if (::fstat(number, &status) != 0) return errno_error(errno, "read", path);
     if (S_ISDIR(status.st_mode))
       return Error{ErrorCode::invalid_argument, "cannot read " + path.string() + ": it is a directory, expected a file"};
+    // Files are looked at more than once: to tell whether they changed, and to read them.
+    if (!S_ISREG(status.st_mode))
+      return Error{ErrorCode::invalid_argument, "cannot read " + path.string() +
+                                                    ": it is a pipe or a device, expected a regular file"};
     ::posix_fadvise(number, 0, 0, POSIX_FADV_SEQUENTIAL);
     return file;
   }

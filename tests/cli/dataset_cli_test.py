@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,17 @@ def test_build_check_show_and_clear(lmemo: Lmemo) -> None:
     assert lmemo.run("dataset", "clear", "set", "--yes").returncode == 0
     assert [path.name for path in (lmemo.directory / "set").iterdir()] == ["notes.txt"]
     assert lmemo.run("dataset", "show", "set").returncode == 1
+
+
+def test_a_pipe_that_nobody_writes_to_does_not_hang(lmemo: Lmemo) -> None:
+    os.mkfifo(lmemo.directory / "pipe.jsonl")
+    refused = lmemo.run("dataset", "build", "-t", "model", "--train-file", "pipe.jsonl", "-o", "set")
+    assert refused.returncode == 2 and "pipe.jsonl: it is a pipe or a device, expected a regular file" in refused.stderr
+    assert lmemo.run("dataset", "build", *FLAGS, "-o", "set").returncode == 0
+    seen = lmemo.directory / "set" / ".lmemo" / "seen.json"
+    seen.unlink(missing_ok=True)
+    os.mkfifo(seen)
+    assert lmemo.run("dataset", "check", "set", *FLAGS).stdout == "valid\n"
 
 
 def test_a_config_is_ensured_and_a_command_runs_on_it(lmemo: Lmemo) -> None:
