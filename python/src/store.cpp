@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "base/home_directory.h"
 #include "bindings.h"
 #include "store_object.h"
 #include "values.h"
@@ -15,17 +16,13 @@ using namespace nb::literals;
 namespace lmemo::python {
 namespace {
 
-std::filesystem::path home_directory() {
-  return path_of(nb::module_::import_("os.path").attr("expanduser")("~"));
-}
-
 // The same place as that of the command line without --store and without a settings file.
 std::filesystem::path default_directory() {
   if (const char* store = std::getenv("LMEMO_STORE"); store != nullptr && *store != '\0')
     return path_of(nb::module_::import_("os.path").attr("expanduser")(nb::str(store)));
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/')
     return std::filesystem::path(cache) / "lmemo";
-  return home_directory() / ".cache" / "lmemo";
+  return home_directory().value_or(".") / ".cache" / "lmemo";
 }
 
 CheckPolicy check_policy_of(const std::string& check) {

@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/home_directory.h"
+
 namespace lmemo {
 namespace {
 
@@ -63,7 +65,8 @@ Result<std::string> read_standard_input() {
   }
 }
 
-Error become(const std::vector<std::string>& words, const std::vector<std::pair<std::string, std::string>>& variables) {
+Error become(const std::vector<std::string>& words,
+             const std::vector<std::pair<std::string, std::string>>& variables) {
   std::fflush(stdout);
   std::fflush(stderr);
   for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
@@ -96,6 +99,10 @@ CliEnvironment process_environment() {
   environment.error_is_terminal = isatty(STDERR_FILENO) == 1;
   environment.terminal_columns = terminal_columns();
   environment.variable = [](const std::string& name) -> std::optional<std::string> {
+    if (name == "HOME") {
+      const auto home = home_directory();
+      return home ? std::optional(home->string()) : std::nullopt;
+    }
     const char* value = std::getenv(name.c_str());
     return value ? std::optional<std::string>(value) : std::nullopt;
   };

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
 import signal
 import subprocess
@@ -50,6 +51,17 @@ def stored(lmemo: Lmemo) -> Lmemo:
     make_store(lmemo.directory / "store")
     lmemo.environment["LMEMO_STORE"] = str(lmemo.directory / "store")
     return lmemo
+
+
+@pytest.mark.parametrize("home", [None, ""])
+def test_without_a_home_the_store_is_where_the_password_database_says(lmemo: Lmemo, home: str | None) -> None:
+    environment = {name: value for name, value in lmemo.environment.items() if name != "HOME"} | ({} if home is None else {"HOME": home})
+    expected = f"{pwd.getpwuid(os.getuid()).pw_dir}/.cache/lmemo"
+    asked = subprocess.run([lmemo.program, "config", "get", "store"], cwd=lmemo.directory, env=environment, capture_output=True, text=True, timeout=60)
+    assert (asked.stdout, asked.returncode) == (expected + "\n", 0), asked.stderr
+    look = "import lmemo\ntry: print(lmemo.Store(read_only=True, create=False).path)\nexcept lmemo.Error as error: print(error)"
+    asked = subprocess.run([sys.executable, "-c", look], cwd=lmemo.directory, env=environment, capture_output=True, text=True, timeout=60)
+    assert expected in asked.stdout, asked.stderr
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)

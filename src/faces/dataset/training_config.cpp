@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "base/home_directory.h"
 #include "lmemo/dataset.h"
 #include "sources/text_file.h"
 
@@ -136,7 +137,7 @@ fs::path hub_cache() {
   if (const std::string cache = variable("HF_HUB_CACHE"); !cache.empty()) return cache;
   if (const std::string home = variable("HF_HOME"); !home.empty()) return fs::path(home) / "hub";
   if (const std::string cache = variable("XDG_CACHE_HOME"); !cache.empty()) return fs::path(cache) / "huggingface" / "hub";
-  return fs::path(variable("HOME")) / ".cache" / "huggingface" / "hub";
+  return home_directory().value_or("") / ".cache" / "huggingface" / "hub";
 }
 
 // OWNER/NAME or NAME, and no path of a file.
