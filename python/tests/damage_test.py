@@ -137,6 +137,13 @@ def test_what_is_no_store_file_is_refused(tmp_path: Path) -> None:
         lmemo.Store(file)
 
 
+def test_what_lmemo_keeps_beside_the_entries_is_not_foreign(directory: Path, segment: Path) -> None:
+    for name in ("claims.lock", "metrics.db", "metrics.db-wal"):
+        (directory / name).touch()
+    with lmemo.Store(directory) as store:
+        assert store.verify().foreign == []
+
+
 def test_foreign_files_with_odd_names_are_reported_and_left_alone(directory: Path, segment: Path) -> None:
     odd = bytes(directory / "segments") + b"/\xff odd.seg"
     with open(odd, "wb") as file:

@@ -10,9 +10,10 @@ namespace {
 
 bool is_known_name(std::string_view name) {
   // tokenizers: what is known about tokenizers, kept beside the entries (docs/tokenizer.md). sections: what is known about
-  // source trees (docs/sections.md). metrics.db, also with -wal and -shm: one row per run.
+  // source trees (docs/sections.md). metrics.db, also with -wal and -shm: one row per run. claims.lock: which batches are being
+  // extracted (docs/activations.md).
   return name == "segments" || name == "writing" || name == "maintenance.lock" || name == "tokenizers" || name == "sections" ||
-         name.starts_with("metrics.db");
+         name == "claims.lock" || name.starts_with("metrics.db");
 }
 
 // The record itself may be sound and still not be what the rest of the segment says it is.
