@@ -51,7 +51,8 @@ int misuse(CommandContext& context, const std::string& message) {
   return exit_code;
 }
 
-Result<std::unique_ptr<Store>> open_existing_store(CommandContext& context, Access access) {
+Result<std::unique_ptr<Store>> open_existing_store(CommandContext& context, Access access,
+                                                   std::function<void(const Notice&)> and_then) {
   const std::filesystem::path directory = context.settings.store();
   std::error_code error;
   const bool is_there = std::filesystem::is_directory(directory, error);
@@ -66,8 +67,9 @@ Result<std::unique_ptr<Store>> open_existing_store(CommandContext& context, Acce
   StoreOptions options = context.settings.store_options();
   options.create = false;
   options.read_only = access == Access::look;
-  options.on_notice = [&console = context.console](const Notice& notice) {
+  options.on_notice = [&console = context.console, and_then = std::move(and_then)](const Notice& notice) {
     console.warn(std::string(name_of(notice.code)) + ": " + notice.message);
+    if (and_then) and_then(notice);
   };
   return open_store(directory, std::move(options));
 }

@@ -1,6 +1,7 @@
 // What a running command has at hand, and the few things that every command does the same way.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -38,6 +39,8 @@ int misuse(CommandContext& context, const std::string& message);
 
 enum class Access { look, change };
 // The store of the settings. It must be there: a command that looks must not leave an empty store behind.
-Result<std::unique_ptr<Store>> open_existing_store(CommandContext& context, Access access);
+// Its notices are shown as warnings, and handed on to `and_then`.
+Result<std::unique_ptr<Store>> open_existing_store(CommandContext& context, Access access,
+                                                   std::function<void(const Notice&)> and_then = {});
 
 }  // namespace lmemo::cli

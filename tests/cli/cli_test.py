@@ -254,6 +254,13 @@ def test_the_demo_leaves_everything_where_it_is_told_to(tmp_path: Path) -> None:
     assert json.loads(shown.stdout)["entries"] > 0
 
 
+def test_the_demo_leaves_nothing_but_what_there_is_to_look_at(tmp_path: Path) -> None:
+    lmemo = Lmemo(programs()[-1], tmp_path)
+    assert lmemo.run("demo", "--output", "tour").returncode == 0
+    left = {path.name for path in (tmp_path / "tour").iterdir()}
+    assert left == {".lmemo-demo", "lmemo.toml", "documents.jsonl", "edited", "store", "chunks", "dataset", "report.html"}
+
+
 def test_the_demo_takes_other_texts(tmp_path: Path) -> None:
     lmemo = Lmemo(programs()[0], tmp_path)
     (lmemo.directory / "texts").mkdir()

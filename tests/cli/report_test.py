@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import resource
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -165,6 +168,13 @@ def test_a_page_that_cannot_be_written_is_an_error_and_leaves_nothing(lmemo: Lme
     assert ran.returncode == 1
     assert "no/such/folder" in ran.stderr
     assert sorted(path.name for path in lmemo.directory.iterdir()) == []
+
+    def no_room() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+    assert lmemo.run("report", "-o", "page.html", preexec_fn=no_room).returncode == 1
+    assert sorted(path.name for path in lmemo.directory.iterdir()) == []
     (lmemo.directory / "folder").mkdir()
     refused = lmemo.run("report", "-o", "folder")
     assert refused.returncode == 2 and "folder is a directory, expected a file" in refused.stderr
@@ -230,6 +240,39 @@ def test_runs_and_reasons_are_drawn(lmemo: Lmemo, browser: Any) -> None:
     assert seen.value("runs-count") == 3
     rows = seen.page.locator("#misses tbody tr")
     assert rows.count() == len(said["miss_reasons"])
+
+
+def test_each_face_has_its_own_line_and_hit_rate(lmemo: Lmemo, browser: Any) -> None:
+    (lmemo.directory / "tokenizer.json").write_text(json.dumps(TOKENIZER))
+    (lmemo.directory / "tree").mkdir()
+    (lmemo.directory / "tree" / "a.txt").write_text(words(50, 1))
+    (lmemo.directory / "rows.jsonl").write_text("".join(json.dumps({"text": words(9, n)}) + "\n" for n in range(30)))
+    for _ in range(2):
+        assert lmemo.run("sections", "sync", "tree", "--tokenizer", "tokenizer.json").returncode == 0
+    built = lmemo.run("dataset", "build", "-t", "tokenizer.json", "--train-file", "rows.jsonl", "-o", "set", "--no-eos")
+    assert built.returncode == 0, built.stderr
+
+    file, said = reported(lmemo)
+    assert [(face["face"], face["cache_hits"], face["cache_misses"]) for face in said["faces"]] == [("sections", 1, 1), ("dataset", 0, 30)]
+    seen = opened(browser, file)
+    assert seen.complaints == []
+    for face in said["faces"]:
+        assert float(seen.page.locator(f"#hit-rate-{face['face']}").get_attribute("data-value") or "") == face["hit_rate"]
+    assert seen.page.locator("#runs svg polyline").count() == 2
+    assert seen.page.locator("#runs .legend span").all_inner_texts() == ["sections", "dataset"]
+
+
+def test_a_damaged_store_needs_attention_and_the_command_can_be_run(lmemo: Lmemo) -> None:
+    fill(lmemo)
+    odd = lmemo.directory / "a store's"
+    (lmemo.directory / "store").rename(odd)
+    segment = next((odd / "segments").iterdir())
+    segment.write_bytes(segment.read_bytes()[:-9])
+    _, said = reported(lmemo, "--store", str(odd))
+    assert said["needs_attention"] and "damaged" in said["sentence"]
+    assert lmemo.run(*shlex.split(said["run"])[1:]).returncode in (0, 3)
+    _, said = reported(lmemo, "--store", str(odd))
+    assert not said["needs_attention"]
 
 
 def test_the_map_of_chunks_shows_gaps_and_damage(lmemo: Lmemo, browser: Any) -> None:

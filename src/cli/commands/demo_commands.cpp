@@ -8,6 +8,7 @@
 #include "cli/command_context.h"
 #include "cli/commands/all_commands.h"
 #include "cli/demo/demo_steps.h"
+#include "cli/shell_word.h"
 
 namespace lmemo::cli {
 namespace {
@@ -213,7 +214,7 @@ Result<int> demonstrate(CommandContext& context) {
   figures.report = report.string();
   directory.finish(report);
   tell_numbers(stage, figures);
-  if (output) stage.say("  look around     lmemo show --store " + stage.place("store").string());
+  if (output) stage.say("  look around     lmemo show --store " + shell_word(stage.place("store").string()));
   if (context.console.is_json)
     tell_json(context, figures);
   else if (context.console.is_quiet)

@@ -8,6 +8,7 @@
 #include "cli/commands/all_commands.h"
 #include "cli/report/gather_report.h"
 #include "cli/report/report_page.h"
+#include "cli/shell_word.h"
 
 namespace lmemo::cli {
 namespace {
@@ -30,8 +31,10 @@ void report_json(CommandContext& context, const ReportData& report, const std::s
   json.member("store", report.store);
   json.member("needs_attention", report.needs_attention);
   json.member("sentence", report.sentence);
-  if (report.command.empty()) json.member_null("run");
-  else json.member("run", report.command);
+  if (report.command.empty())
+    json.member_null("run");
+  else
+    json.member("run", report.command);
   json.member("entries", report.entries);
   json.member("live_bytes", report.live_bytes);
   json.member("disk_bytes", report.disk_bytes);
@@ -51,6 +54,17 @@ void report_json(CommandContext& context, const ReportData& report, const std::s
     json.member("hit_rate", run.hit_rate());
     json.member("spent_seconds", run.spent_seconds);
     json.member("saved_seconds", run.saved_seconds);
+    json.end_object();
+  }
+  json.end_array();
+  json.begin_array("faces");
+  for (const ReportFace& face : report.faces) {
+    json.begin_object();
+    json.member("face", face.name);
+    json.member("cache_hits", face.hits);
+    json.member("cache_misses", face.misses);
+    json.member("hit_rate", face.hit_rate());
+    json.member("saved_seconds", face.saved_seconds);
     json.end_object();
   }
   json.end_array();
@@ -89,14 +103,15 @@ void report_json(CommandContext& context, const ReportData& report, const std::s
 Status write_page(const std::filesystem::path& file, const std::string& page) {
   FileSystem& files = real_file_system();
   const Path beside = file.string() + "." + std::to_string(system_clock().now_ns()) + ".part";
+  Status done;
   {
     LMEMO_ASSIGN(const std::unique_ptr<WritableFile> out, files.create(beside));
     const Bytes bytes = bytes_of(page);
-    LMEMO_TRY(out->append(std::span(&bytes, 1)));
+    done = out->append(std::span(&bytes, 1));
   }
-  const Status renamed = files.rename(beside, file);
-  if (!renamed.ok()) static_cast<void>(files.remove(beside));
-  return renamed;
+  if (done.ok()) done = files.rename(beside, file);
+  if (!done.ok()) static_cast<void>(files.remove(beside));
+  return done;
 }
 
 int run_report(CommandContext& context) {
@@ -104,16 +119,23 @@ int run_report(CommandContext& context) {
   report.version = context.environment.version;
   report.made_at = format_time_utc(system_clock().now_ns());
   report.store = context.settings.store().string();
+  if (context.settings.find("store")->origin == "--store")
+    report.store_words = " --store " + shell_word(report.store);
   const Watch watch = context.console.watch();
 
   std::error_code ignored;
   if (std::filesystem::exists(context.settings.store(), ignored)) {
-    Result<std::unique_ptr<Store>> store = open_existing_store(context, Access::look);
+    Result<std::unique_ptr<Store>> store = open_existing_store(
+        context, Access::look,
+        [&](const Notice& notice) { report.is_damaged |= notice.code == ErrorCode::corruption; });
     if (!store.ok()) return fail(context, store.error());
-    if (const Status status = gather_sizes(**store, report, watch); !status.ok()) return fail(context, status.error());
+    if (const Status status = gather_sizes(**store, report, watch); !status.ok())
+      return fail(context, status.error());
     // Metrics are history: a report without them is a report.
-    if (const Status status = gather_runs(context.settings.store(), report); !status.ok()) context.console.warn(status.error().message);
-    if (const Status status = gather_presence(**store, report); !status.ok()) return fail(context, status.error());
+    if (const Status status = gather_runs(context.settings.store(), report); !status.ok())
+      context.console.warn(status.error().message);
+    if (const Status status = gather_presence(**store, report); !status.ok())
+      return fail(context, status.error());
   }
   for (const std::string& chunks : context.arguments.texts("chunks")) {
     const Status status = gather_chunks(context.environment.working_directory / chunks, report, watch);
@@ -125,13 +147,15 @@ int run_report(CommandContext& context) {
       context.environment.working_directory / context.arguments.text("output").value_or("lmemo-report.html");
   if (std::filesystem::is_directory(file, ignored))
     return misuse(context, "--output: " + file.string() + " is a directory, expected a file");
-  if (const Status written = write_page(file, report_page(report)); !written.ok()) return fail(context, written.error());
+  if (const Status written = write_page(file, report_page(report)); !written.ok())
+    return fail(context, written.error());
   if (context.console.is_json) {
     report_json(context, report, file.string());
   } else if (context.console.is_quiet) {
     context.console.out(file.string() + "\n");
   } else {
-    context.console.out(report.sentence + (report.command.empty() ? "" : " " + report.command) + "\n" + file.string() + "\n");
+    context.console.out(report.sentence + (report.command.empty() ? "" : " " + report.command) + "\n" +
+                        file.string() + "\n");
   }
   return kExitFine;
 }
@@ -142,7 +166,10 @@ std::vector<CommandSpec> report_commands() {
   CommandSpec report;
   report.name = "report";
   report.summary = "write one page that shows what is stored and what needs attention";
-  report.details = "The page needs no network and no server: open it in a browser, keep it, send it. With --json its numbers are printed as well.";
+  report.details =
+      "The page needs no network and no server: open it in a browser, keep it, send it. With --json its "
+      "numbers are printed as well. Damage is told as far as opening shows it: lmemo verify reads every "
+      "byte.";
   report.options = {{.name = "chunks",
                      .type = ValueType::directory,
                      .value_name = "DIR",

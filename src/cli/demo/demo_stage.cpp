@@ -95,7 +95,14 @@ class Child {
 }  // namespace
 
 DemoStage::DemoStage(CommandContext& context, std::filesystem::path directory)
-    : context_(context), directory_(std::move(directory)) {}
+    : context_(context), directory_(std::move(directory)) {
+  std::error_code ignored;
+  std::filesystem::create_directory(scratch_directory(), ignored);
+}
+DemoStage::~DemoStage() {
+  std::error_code ignored;
+  std::filesystem::remove_all(scratch_directory(), ignored);
+}
 
 void DemoStage::say(const std::string& text) {
   if (!context_.console.is_json && !context_.console.is_quiet) context_.console.out(text + "\n");
@@ -148,7 +155,7 @@ Result<bool> DemoStage::run_and_kill(std::vector<std::string> words, const std::
   std::vector<std::string> program = context_.environment.program;
   words = complete(std::move(words));
   program.insert(program.end(), words.begin(), words.end());
-  LMEMO_ASSIGN(Child child, Child::start(program, directory_));
+  LMEMO_ASSIGN(Child child, Child::start(program, scratch_directory()));
   while (!child.has_ended()) {
     LMEMO_TRY(check_interrupted());
     if (is_time()) {
@@ -158,18 +165,20 @@ Result<bool> DemoStage::run_and_kill(std::vector<std::string> words, const std::
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   if (child.ended_well()) return false;
-  return Error{ErrorCode::io_error, joined(program) + " failed: " + content_of(place("errors"))};
+  return Error{ErrorCode::io_error,
+               joined(program) + " failed: " + content_of(scratch_directory() / "errors")};
 }
 
 Result<std::string> DemoStage::run_program(const std::vector<std::string>& words) {
-  LMEMO_ASSIGN(Child child, Child::start(words, directory_));
+  LMEMO_ASSIGN(Child child, Child::start(words, scratch_directory()));
   while (!child.has_ended()) {
     LMEMO_TRY(check_interrupted());
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   if (!child.ended_well())
-    return Error{ErrorCode::io_error, joined(words) + " failed: " + content_of(place("errors"))};
-  return content_of(place("output"));
+    return Error{ErrorCode::io_error,
+                 joined(words) + " failed: " + content_of(scratch_directory() / "errors")};
+  return content_of(scratch_directory() / "output");
 }
 
 }  // namespace lmemo::cli

@@ -15,6 +15,9 @@ class DemoStage {
  public:
   // `directory` exists; the store and everything else of the demo goes there.
   DemoStage(CommandContext& context, std::filesystem::path directory);
+  ~DemoStage();
+  DemoStage(const DemoStage&) = delete;
+  DemoStage& operator=(const DemoStage&) = delete;
 
   const std::filesystem::path& directory() const { return directory_; }
   std::filesystem::path place(std::string_view name) const { return directory_ / name; }
@@ -37,6 +40,8 @@ class DemoStage {
 
  private:
   std::vector<std::string> complete(std::vector<std::string> words) const;
+  // For what other processes say, and for their temporary files; nothing of it is left.
+  std::filesystem::path scratch_directory() const { return directory_ / "scratch"; }
 
   CommandContext& context_;
   std::filesystem::path directory_;

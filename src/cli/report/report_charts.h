@@ -12,9 +12,10 @@ namespace lmemo::cli {
 std::string share_bars(const std::string& caption, const std::vector<ReportShare>& shares);
 std::string count_bars(const std::string& caption, const std::vector<ReportCount>& counts);
 // Hit rate of run after run, as a line.
-std::string run_line(const std::vector<ReportRun>& runs);
+std::string run_lines(const std::vector<ReportRun>& runs, const std::vector<ReportFace>& faces);
 std::string chunk_map(const ReportChunks& chunks);
-std::string histogram(const std::string& caption, const std::string& counted, const std::string& unit, const std::vector<ReportBin>& bins);
+std::string histogram(const std::string& caption, const std::string& counted, const std::string& unit,
+                      const std::vector<ReportBin>& bins);
 std::string presence_map(const ReportPresence& presence);
 
 }  // namespace lmemo::cli

@@ -25,7 +25,19 @@ struct ReportRun {
   uint64_t misses = 0;
   double spent_seconds = 0;  // Computing what was missed.
   double saved_seconds = 0;  // What the hits would have taken, at the pace of the misses.
-  double hit_rate() const { return hits + misses ? static_cast<double>(hits) / static_cast<double>(hits + misses) : 0; }
+  double hit_rate() const {
+    return hits + misses ? static_cast<double>(hits) / static_cast<double>(hits + misses) : 0;
+  }
+};
+
+// All runs of one face.
+struct ReportFace {
+  std::string name;
+  uint64_t hits = 0, misses = 0;
+  double saved_seconds = 0;
+  double hit_rate() const {
+    return hits + misses ? static_cast<double>(hits) / static_cast<double>(hits + misses) : 0;
+  }
 };
 
 struct ReportCount {
@@ -73,7 +85,9 @@ struct ReportData {
   std::string version;
   std::string made_at;
   std::string store;
+  std::string store_words;  // What a command needs to be about this store: " --store DIR", or nothing.
   bool has_store = false;
+  bool is_damaged = false;  // Noticed while it was opened and listed; only `lmemo verify` reads every byte.
   uint64_t entries = 0, live_bytes = 0, disk_bytes = 0, max_bytes = 0;
 
   // One sentence: does anything need attention, and what to run about it.
@@ -83,6 +97,7 @@ struct ReportData {
 
   std::vector<ReportShare> kinds, models, tokenizers;  // Largest first; the small ones are one row, "others".
   std::vector<ReportRun> runs;                         // Oldest first, the newest so many.
+  std::vector<ReportFace> faces;                       // Of these runs, in the order of their first one.
   std::vector<ReportCount> miss_reasons;
   std::vector<ReportChunks> chunk_sets;
   std::vector<ReportPresence> presence;
