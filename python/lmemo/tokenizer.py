@@ -199,6 +199,8 @@ class Tokenizer:
     __slots__ = ("_chat", "_directory", "_engine", "_fingerprint", "_settings")
 
     def __init__(self, engine: _Engine, settings: ModelSettings | None = None, directory: str | None = None) -> None:
+        if not hasattr(engine, "fingerprint"):
+            raise TypeError(f"a Tokenizer is not made of {type(engine).__name__}; use Tokenizer.from_file, from_pretrained_dir, from_str, from_hf or from_tiktoken")
         self._engine = engine
         self._settings = settings
         self._directory = directory

@@ -203,6 +203,12 @@ def test_templates_and_special_tokens_belong_to_the_identity_of_a_directory(tmp_
     assert load(None, special_tokens_map_json='{"pad_token": "a"}').encode("", padding=3).tolist() == [base.token_to_id("a")] * 3
 
 
+def test_the_constructor_names_the_ways_to_a_tokenizer() -> None:
+    wrong: Any = "tokenizer.json"
+    with pytest.raises(TypeError, match="Tokenizer.from_file"):
+        lmemo.Tokenizer(wrong)
+
+
 def test_a_directory_that_is_none_is_refused_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="tokenizer.json"):
         lmemo.Tokenizer.from_pretrained_dir(tmp_path / "nowhere")
