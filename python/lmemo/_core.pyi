@@ -1078,7 +1078,7 @@ def encode_value(value: Any, float16: bool = False) -> bytes | None:
 
 def decode_value(data: Buffer) -> Any:
     """
-    The result that encode_value() was given. Raises lmemo.Corruption for bytes that hold none, lmemo.Incompatible for a dataclass that is not registered.
+    The result that encode_value() was given. Raises lmemo.Corruption for bytes that hold none, lmemo.Incompatible for a dataclass that is not registered, or an array or tensor whose library is not installed.
     """
 
 class Instrumentation:

@@ -299,11 +299,20 @@ class Decoder {
     return made;
   }
 
+  // numpy or torch. Whoever stored the value had it; who reads it may not.
+  static nb::object imported(const char* module, const char* what) {
+    if (PyObject* found = PyImport_ImportModule(module)) return nb::steal(found);
+    if (!PyErr_ExceptionMatches(PyExc_ImportError)) throw nb::python_error();
+    PyErr_Clear();
+    raise_error({ErrorCode::incompatible, std::string("what is stored is ") + what + ", and " + module +
+                                              " cannot be imported here; install it to read it"});
+  }
+
   static nb::object array(const ValueItem& item) {
     const TypeRow& row = kTypes[static_cast<size_t>(item.shape.type)];
     if (item.shape.type == ElementType::bf16 && item.tag != ValueTag::tensor) damaged("an array of bfloat16");
     if (item.tag == ValueTag::tensor && row.torch == nullptr) damaged("a tensor of a type that torch lacks");
-    const nb::module_ numpy = nb::module_::import_("numpy");
+    const nb::object numpy = imported("numpy", "an array");
     const nb::object shape = or_raise(PyTuple_New(static_cast<Py_ssize_t>(item.shape.dimensions.size())));
     for (size_t i = 0; i < item.shape.dimensions.size(); ++i)
       PyTuple_SET_ITEM(shape.ptr(), static_cast<Py_ssize_t>(i),
@@ -325,7 +334,7 @@ class Decoder {
     }
     if (item.tag == ValueTag::scalar) return made[nb::make_tuple()];
     if (item.tag == ValueTag::array) return made;
-    const nb::module_ torch = nb::module_::import_("torch");
+    const nb::object torch = imported("torch", "a tensor");
     const nb::object tensor = torch.attr("from_numpy")(made);
     return item.shape.type == ElementType::bf16 ? tensor.attr("view")(torch.attr("bfloat16")) : tensor;
   }
@@ -356,7 +365,7 @@ void init_forward_values(nb::module_& m) {
       "decode_value", [](nb::handle data) { return value_or_raise(decode_value(BufferView(data).bytes())); }, "data"_a,
       nb::sig("def decode_value(data: Buffer) -> Any"),
       "The result that encode_value() was given. Raises lmemo.Corruption for bytes that hold none, lmemo.Incompatible for a "
-      "dataclass that is not registered.");
+      "dataclass that is not registered, or an array or tensor whose library is not installed.");
 }
 
 }  // namespace lmemo::python

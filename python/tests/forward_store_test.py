@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import math
 import os
@@ -171,6 +172,15 @@ def test_cut_and_flipped_bytes_are_an_error_or_another_value(value: Any) -> None
                 decode_value(damaged)
             except lmemo.Error:
                 pass
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_a_value_whose_library_is_missing_is_named(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded = encode_value(importlib.import_module(library).arange(3))
+    assert encoded is not None
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(lmemo.Incompatible, match=f"{library} cannot be imported"):
+        decode_value(encoded)
 
 
 def test_hostile_counts_take_no_memory() -> None:
