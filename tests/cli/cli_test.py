@@ -17,6 +17,7 @@ import sys
 import time
 from pathlib import Path
 
+import lmemo as package
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -127,6 +128,41 @@ def test_json_of_inspect_names_every_record(stored: Lmemo) -> None:
     assert [record["kind"] for record in answer["records"]] == ["tokens"] * 3 + ["forward"]
     assert answer["records"][0]["fields"][1] == {"name": "section", "type": "int", "value": 0}
     assert all(block["is_sound"] for block in answer["blocks"])
+
+
+def test_every_file_that_lmemo_writes_can_be_inspected_and_damage_in_it_is_seen(lmemo: Lmemo) -> None:
+    tokenizer = str(ROOT / "examples" / "tokenizer")
+    (lmemo.directory / "tree").mkdir()
+    (lmemo.directory / "tree" / "a.txt").write_text("some words")
+    (lmemo.directory / "rows.jsonl").write_text('{"text": "some words"}\n' * 3)
+    for words in (
+        ["sections", "sync", "tree", "-t", tokenizer],
+        ["chunks", "build", "rows.jsonl", "-t", tokenizer, "-o", "chunks"],
+        ["dataset", "build", "--train-file", "rows.jsonl", "-t", tokenizer, "-o", "set"],
+    ):
+        assert lmemo.run(*words, "--store", "store").returncode == 0
+    package.Tokenizer.from_pretrained_dir(tokenizer).save_pieces(lmemo.directory / "pieces")
+    (lmemo.directory / "trace.jsonl").write_text('{"op": "a"}\n{"op": "b"}\n')
+    files = {
+        "a memory": next((lmemo.directory / "store/sections").glob("*/*.stat")),
+        "metrics": lmemo.directory / "store/metrics.db",
+        "pieces": lmemo.directory / "pieces",
+        "a trace": lmemo.directory / "trace.jsonl",
+        "metadata": lmemo.directory / "set/metadata.json",
+        "chunk metadata": lmemo.directory / "chunks/metadata.json",
+        "a plan": next((lmemo.directory / "chunks/plan").iterdir()),
+        "a registry": lmemo.directory / "chunks/registry.seg",
+        "a chunk": next((lmemo.directory / "chunks/chunks").iterdir()),
+    }
+    for name, file in files.items():
+        shown, told = lmemo.run("inspect", str(file)), lmemo.run("inspect", str(file), "--json")
+        assert (shown.returncode, told.returncode) == (0, 0), f"{name}: {shown.stderr}"
+        assert json.loads(told.stdout)["file_bytes"] == file.stat().st_size
+    assert "a.txt" in lmemo.run("inspect", str(files["a memory"])).stdout
+    for name in ("a memory", "pieces", "a trace", "metadata"):
+        data = files[name].read_bytes()
+        files[name].write_bytes(data[: len(data) - 3])
+        assert lmemo.run("inspect", str(files[name])).returncode == 4, name
 
 
 def test_errors_are_json_too_and_still_words(lmemo: Lmemo) -> None:

@@ -11,6 +11,7 @@
 #include "cli/commands/all_commands.h"
 #include "cli/field_words.h"
 #include "cli/text_table.h"
+#include "faces/inspect_beside.h"
 
 namespace lmemo::cli {
 namespace {
@@ -103,6 +104,34 @@ void inspect_words(CommandContext& context, const std::string& path, const Inspe
   if (shown < file.records.size()) console.note("--records all shows every record");
 }
 
+int show_beside(CommandContext& context, const std::string& path, const BesideFile& file) {
+  Console& console = context.console;
+  if (console.is_json) {
+    JsonWriter json = begin_json(context);
+    json.member("file", path);
+    json.member("file_bytes", file.file_bytes);
+    json.member("what", file.what);
+    json.member("is_sound", file.is_sound);
+    for (const auto& [name, value] : file.facts) json.member(name, value);
+    json.member("line_count", file.line_count);
+    json.begin_array("lines");
+    for (const std::string& line : file.lines) json.value(line);
+    json.end_array();
+    json.end_object();
+    console.out(json);
+  } else if (!console.is_quiet) {
+    console.out(console.styled(Style::bold, printable(path)) + "\n" + file.what + ", " +
+                format_count(file.file_bytes) + " bytes, " +
+                (file.is_sound ? "sound" : console.styled(Style::red, "DAMAGED")) + "\n");
+    for (const auto& [name, value] : file.facts) console.out("  " + name + "  " + printable(value) + "\n");
+    for (const std::string& line : file.lines) console.out("  " + printable(line) + "\n");
+    if (file.lines.size() < file.line_count)
+      console.note("the first " + format_count(file.lines.size()) + " of " + format_count(file.line_count) +
+                   "; --records all shows every one");
+  }
+  return file.is_sound ? kExitFine : kExitDamage;
+}
+
 bool is_sound(const InspectedFile& file) {
   return file.problems.empty() && std::all_of(file.blocks.begin(), file.blocks.end(),
                                               [](const InspectedBlock& block) { return block.is_sound; });
@@ -115,7 +144,14 @@ int run_inspect(CommandContext& context) {
     return misuse(context, "--records: found \"" + limit_text + "\"; expected a number or all");
 
   const std::string path = context.arguments.positional(0).value();
-  const auto file = inspect_file(context.environment.working_directory / path);
+  // Files are opened without following links; who names a link means the file.
+  std::error_code error;
+  const std::filesystem::path named = context.environment.working_directory / path;
+  const std::filesystem::path real = std::filesystem::canonical(named, error);
+  const std::filesystem::path& place = error ? named : real;
+  const auto file = inspect_file(place);
+  if (!file.ok() && file.error().code == ErrorCode::incompatible)
+    if (const auto beside = inspect_beside(place, *limit)) return show_beside(context, path, *beside);
   if (!file.ok()) return fail(context, file.error());
   const size_t shown = std::min<uint64_t>(*limit, file->records.size());
   if (context.console.is_json) {
@@ -135,8 +171,9 @@ std::vector<CommandSpec> inspect_commands() {
   inspect.name = "inspect";
   inspect.summary = "print what is in a file that lmemo wrote, damaged or not";
   inspect.details = "With --quiet: the digests of all sound records.";
-  inspect.positionals = {
-      {.name = "FILE", .help = "a segment, sealed or still being written", .type = ValueType::file}};
+  inspect.positionals = {{.name = "FILE",
+                          .help = "a segment, sealed or not; a chunk, a plan, metrics.db, JSON, …",
+                          .type = ValueType::file}};
   inspect.options = {{.name = "records",
                       .type = ValueType::text,
                       .value_name = "N|all",
