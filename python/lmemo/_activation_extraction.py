@@ -566,7 +566,7 @@ class _Run:
     def _keep(self, prompt: str, layers: list[int], given: list[int], states: Any, mask: Any) -> None:
         is_stored = False
         if not self.is_off:
-            is_stored = self.part == "pooled" or cache._save_record(self.model, prompt, "mask", [mask], stored=None)
+            is_stored = self.part == "pooled" or cache._save_mask(self.model, prompt, mask)
             is_stored = is_stored and cache._save_layers(self.model, prompt, self.part, self.pooling or "", given, states, wanted=layers)
         if self.cache_only:
             return

@@ -24,13 +24,15 @@ class ImportReport:
     unreadable_files: int = 0
 
 
-def export_safetensors(model_name: str, path: str | os.PathLike[str], prompts: Sequence[str]) -> int:
-    """Writes what is stored of these prompts to one safetensors file, under the names lmprobe uses: "0.layer_3", "0.attention_mask", …
+def export_safetensors(model_name: str, path: str | os.PathLike[str], prompts: Sequence[str] | None = None) -> int:
+    """Writes what is stored of these prompts (None: of all with raw states) to one safetensors file, under the names lmprobe uses: "0.layer_3", "0.attention_mask", …
 
     The prompts stand in the file's metadata. Returns how many tensors were written.
     """
     from safetensors.torch import save_file
 
+    if prompts is None:
+        prompts = [entry.prompt for entry in cache.list_cached_prompts(model_name)]
     tensors: dict[str, Any] = {}
     for number, prompt in enumerate(prompts):
         for name, tensor in _tensors_of(model_name, prompt):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,16 @@ class CachedPromptInfo:
     num_tokens: int | None
     router_layers: list[int] = field(default_factory=list)
     dtypes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class ManifestEntry:
+    """A prompt with raw states: the first digits of its SHA-256, its tokens, and when it was stored (ISO 8601)."""
+
+    hash: str
+    prompt: str
+    num_tokens: int | None
+    cached_at: str
 
 
 @dataclass
@@ -145,16 +156,91 @@ def _distinct(layers: Iterable[tuple[int, str]]) -> list[int]:
     return list(dict.fromkeys(layer for layer, _ in layers))  # They come sorted.
 
 
+def list_cached_prompts(model_name: str, verify: bool = False) -> list[ManifestEntry]:
+    """The prompts with raw states under this name (of any identity, or of one ModelIdentity), in the order in which they were stored.
+
+    They are read from the entries themselves, so none is stale, and `verify` changes nothing.
+    """
+    backend = cache._current()
+    wanted = cache._keys_of(model_name).encoding if isinstance(model_name, cache.ModelIdentity) else None
+    listed: dict[str, ManifestEntry] = {}
+    entries = backend.store.scan(cache._KIND, {"model": str.__str__(model_name), "part": "mask"})
+    for entry in sorted(entries, key=lambda entry: entry.written):
+        if entry.key is None or (wanted is not None and _model_encoding(entry.key) != wanted):
+            continue
+        found = backend.native.find_key(entry.key)
+        prompt = entry.key.fields["prompt"]
+        if found is not None and not isinstance(prompt, str) and len(found) > 1:
+            prompt = bytes(cache._tensor_of(found, 1).tolist()).decode("utf-8", "surrogatepass")
+        if found is None or not isinstance(prompt, str):
+            continue
+        digest = hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()
+        listed[prompt] = ManifestEntry(digest[:16], prompt, int(cache._tensor_of(found).count_nonzero()), entry.written.isoformat())
+    return list(listed.values())
+
+
+def read_manifest(model_name: str) -> list[ManifestEntry]:
+    """The same: there is no manifest apart from the entries."""
+    return list_cached_prompts(model_name)
+
+
+def batch_check_cache_status(
+    model_name: str, prompts: Sequence[str], required_layers: Iterable[int], pooling: str | None = None, compute_perplexity: bool = False,
+    cache_logits: bool = False, logit_top_k: int | None = None, verify_cache: bool = True,
+) -> tuple[list[str], list[str], list[str], int, set[int] | None]:  # fmt: skip
+    """What an extraction has to compute: the prompts that lack activations, perplexity and logits; how many have some of the layers; and which, of one.
+
+    By the index alone, hence always by layers: `verify_cache` changes nothing.
+    """
+    required = set(required_layers)
+    need_activations, partly = [], []
+    for prompt in prompts:
+        info = discover_cached(model_name, prompt)
+        if not _has_layers(info, required, pooling):
+            need_activations.append(prompt)
+            if layers := _layers_of(info, pooling):
+                partly.append(layers)
+    need_perplexity = [prompt for prompt in prompts if not is_prompt_perplexity_cached(model_name, prompt)] if compute_perplexity else []
+    need_logits = [prompt for prompt in prompts if not is_prompt_logits_cached(model_name, prompt, logit_top_k)] if cache_logits else []
+    return need_activations, need_perplexity, need_logits, len(partly), partly[0] if partly else None
+
+
+def get_cache_dir() -> Path:
+    """The directory of the store in use."""
+    return Path(cache._current().where)
+
+
+def _layers_of(info: CachedPromptInfo | None, pooling: str | None) -> set[int]:
+    if info is None:
+        return set()
+    return set(info.raw_layers if pooling is None else info.pooled.get(pooling, []))
+
+
+def _has_layers(info: CachedPromptInfo | None, required: Iterable[int], pooling: str | None = None) -> bool:
+    # Raw states without their mask, which eviction may have taken, cannot be loaded.
+    return info is not None and set(required) <= _layers_of(info, pooling) and (pooling is not None or info.num_tokens is not None)
+
+
+def get_prompt_cached_raw_layers(model_name: str, prompt: str) -> set[int] | None:
+    """Which layers have raw states; None if nothing is stored of this prompt."""
+    info = discover_cached(model_name, prompt)
+    return None if info is None else _layers_of(info, None)
+
+
+def get_prompt_cached_pooled_layers(model_name: str, prompt: str, pooling: str) -> set[int] | None:
+    """Which layers have vectors of this pooling; None if nothing is stored of this prompt."""
+    info = discover_cached(model_name, prompt)
+    return None if info is None else _layers_of(info, pooling)
+
+
 def is_prompt_fully_cached(model_name: str, prompt: str, required_layers: Iterable[int]) -> bool:
     """Whether raw states of all these layers are there, by the index."""
-    info = discover_cached(model_name, prompt)
-    return info is not None and set(required_layers) <= set(info.raw_layers)
+    return _has_layers(discover_cached(model_name, prompt), required_layers)
 
 
 def is_prompt_pooled_cached(model_name: str, prompt: str, required_layers: Iterable[int], pooling: str) -> bool:
     """Whether pooled vectors of all these layers are there, by the index."""
-    info = discover_cached(model_name, prompt)
-    return info is not None and set(required_layers) <= set(info.pooled.get(pooling, []))
+    return _has_layers(discover_cached(model_name, prompt), required_layers, pooling)
 
 
 def is_prompt_logits_cached(model_name: str, prompt: str, top_k: int | None = None) -> bool:

@@ -36,8 +36,10 @@ __all__ = [
     "CachedExtractor",
     "CachedPromptInfo",
     "ImportReport",
+    "ManifestEntry",
     "ModelCacheInfo",
     "ModelIdentity",
+    "batch_check_cache_status",
     "cache_info",
     "clear_cache",
     "discover_cached",
@@ -46,6 +48,9 @@ __all__ = [
     "explain",
     "export_safetensors",
     "get_backend",
+    "get_cache_dir",
+    "get_prompt_cached_pooled_layers",
+    "get_prompt_cached_raw_layers",
     "import_lmprobe",
     "import_safetensors",
     "invalidate_extraction_cache",
@@ -54,6 +59,7 @@ __all__ = [
     "is_prompt_perplexity_cached",
     "is_prompt_pooled_cached",
     "is_prompt_token_perplexity_cached",
+    "list_cached_prompts",
     "load_layer_across_prompts",
     "load_layer_last_token",
     "load_pooled_batch",
@@ -65,6 +71,7 @@ __all__ = [
     "load_prompt_router_logits",
     "load_prompt_token_perplexity",
     "pool",
+    "read_manifest",
     "save_prompt_activations",
     "save_prompt_logits",
     "save_prompt_perplexity",
@@ -223,8 +230,7 @@ def set_cache_backend(backend: StoreBase | str | os.PathLike[str] | None) -> Non
             text = text[len("file://") :]
         elif scheme:
             raise ValueError(
-                f"Unsupported cache backend URI scheme: {text!r}. Supported are file:// and plain paths of the local file system; "
-                "an object store such as s3:// is reached by giving a Store that has it as its remote level."
+                f"Unsupported cache backend URI scheme: {text!r}. Supported are file:// and plain paths of the local file system."
             )
         chosen = _open(text)
     else:
@@ -455,6 +461,19 @@ def _mask_of(attention_mask: Any) -> Any:
     return (attention_mask if attention_mask.dim() == 1 else _one_row(attention_mask, "attention_mask")).detach().cpu()
 
 
+_LONGEST_IN_KEY = 256  # Bytes; of a longer prompt its keys have the digest alone (lmemo.LongValue).
+
+
+def _save_mask(model_name: str, prompt: str, mask: Any) -> bool:
+    """With the prompt itself, if its keys do not have it: list_cached_prompts() finds it here."""
+    tensors = [mask]
+    if len(text := prompt.encode("utf-8", "surrogatepass")) > _LONGEST_IN_KEY:
+        import torch
+
+        tensors.append(torch.frombuffer(bytearray(text), dtype=torch.uint8))
+    return _save_record(model_name, prompt, "mask", tensors, stored=None)
+
+
 def save_prompt_activations(model_name: str, prompt: str, layers: Sequence[int], activations: Any, attention_mask: Any) -> None:
     """Raw states of one prompt, (1, tokens, layers × dim), with its attention mask, (1, tokens). Padding is left out."""
     if _is_off():
@@ -463,7 +482,7 @@ def save_prompt_activations(model_name: str, prompt: str, layers: Sequence[int],
     first, end = _kept_positions(mask)
     if states.shape[0] != mask.shape[0]:
         raise ValueError(f"activations have {states.shape[0]} tokens, attention_mask has {mask.shape[0]}")
-    _save_record(model_name, prompt, "mask", [mask[first:end]], stored=None)
+    _save_mask(model_name, prompt, mask[first:end])
     _save_layers(model_name, prompt, "raw", "", layers, states[first:end])
 
 
@@ -784,15 +803,22 @@ def _hash_number(*parts: str) -> int:
 from ._activation_info import (  # noqa: E402  (it needs what stands above)
     CachedPromptInfo,
     CacheInfo,
+    ManifestEntry,
     ModelCacheInfo,
+    batch_check_cache_status,
     cache_info,
     clear_cache,
     discover_cached,
     explain,
+    get_cache_dir,
+    get_prompt_cached_pooled_layers,
+    get_prompt_cached_raw_layers,
     invalidate_extraction_cache,
     is_prompt_fully_cached,
     is_prompt_logits_cached,
     is_prompt_perplexity_cached,
     is_prompt_pooled_cached,
     is_prompt_token_perplexity_cached,
+    list_cached_prompts,
+    read_manifest,
 )

@@ -238,6 +238,15 @@ class Activations {
     return found;
   }
 
+  std::optional<FoundTensors> find_key(const Key& key) {
+    const std::shared_ptr<Store> store = store_->hold();
+    FoundTensors found;
+    const bool is_there = take(*store, key.digest(), found);
+    store_->deliver_notices();
+    if (!is_there) return std::nullopt;
+    return found;
+  }
+
   // Which of the layers are not there in one of the stored types, by the index alone.
   std::vector<int64_t> missing_layers(const ActivationKeys& keys, nb::handle prompt, const std::string& part,
                                       const std::string& pooling, const std::vector<int64_t>& layers,
@@ -613,6 +622,7 @@ void init_activations(nb::module_& m) {
       .def("find_layers", &Activations::find_layers, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layers"_a,
            "order"_a)
       .def("find_record", &Activations::find_record, "keys"_a, "prompt"_a, "part"_a, "order"_a)
+      .def("find_key", &Activations::find_key, "key"_a)
       .def("missing_layers", &Activations::missing_layers, "keys"_a, "prompt"_a, "part"_a, "pooling"_a,
            "layers"_a, "order"_a)
       .def(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import os
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,57 @@ def test_functions_take_the_arguments_that_users_give_them() -> None:
         assert list(ours)[: len(theirs)] == list(theirs), name
     theirs, ours = (inspect.signature(module.CachedExtractor.extract).parameters for module in (lmprobe_cache, activations))
     assert list(ours) == list(theirs)
+
+
+def test_prompts_are_listed_in_the_order_they_were_stored(tmp_path: Path) -> None:
+    """Long ones too, of which the keys have only a digest; by a bare name those of every identity."""
+    long, odd = "lång \U0001f600 " * 100, "a\ud800b" * 100
+    identity = ModelIdentity("m", weights="a")
+    for prompt, tokens, model in (("b", 2, "m"), (long, 5, "m"), ("a", 3, identity), (odd, 4, "m"), ("other", 1, "n")):
+        save(prompt, [0], tokens=tokens, model=model)
+        activations.get_backend().flush()
+    save(long, [1], tokens=5)  # A second layer is no second prompt.
+    activations.save_prompt_pooled_activations("m", "only pooled", [0], torch.randn(1, 8), "mean")
+    listed = activations.list_cached_prompts("m")
+    assert [(entry.prompt, entry.num_tokens) for entry in listed] == [("b", 2), (long, 5), ("a", 3), (odd, 4)]
+    assert listed[0].hash == hashlib.sha256(b"b").hexdigest()[:16]
+    assert datetime.fromisoformat(listed[0].cached_at) <= datetime.fromisoformat(listed[1].cached_at)
+    assert [entry.prompt for entry in activations.read_manifest(identity)] == ["a"]
+    assert activations.list_cached_prompts("nobody") == []
+    assert activations.load_prompt_activations("m", long, [1, 0])[1].tolist() == [[1] * 5]
+    # So all of a model can be exported without its prompts.
+    assert activations.export_safetensors("n", tmp_path / "n.safetensors") == 2
+    activations.invalidate_extraction_cache("m", [long])
+    assert [entry.prompt for entry in activations.list_cached_prompts("m")] == ["b", "a", odd]
+
+
+def test_what_an_extraction_lacks_is_told_for_many_prompts_at_once() -> None:
+    save("all", [0, 1, 2])
+    save("some", [1])
+    activations.save_prompt_pooled_activations("m", "pooled", [0, 1], torch.randn(1, 16), "mean")
+    activations.save_prompt_perplexity("m", "some", torch.ones(3))
+    activations.save_prompt_logits("m", "all", torch.randn(1, 3, 20), torch.ones(1, 3), top_k=4)
+    prompts = ["all", "some", "pooled", "none"]
+    status = activations.batch_check_cache_status("m", prompts, {0, 1}, compute_perplexity=True, cache_logits=True, logit_top_k=4)
+    assert status == (["some", "pooled", "none"], ["all", "pooled", "none"], ["some", "pooled", "none"], 1, {1})
+    assert activations.batch_check_cache_status("m", prompts, {1}, pooling="mean") == (["all", "some", "none"], [], [], 0, None)
+    assert activations.batch_check_cache_status("m", [], {1}) == ([], [], [], 0, None)
+    assert activations.get_prompt_cached_raw_layers("m", "all") == {0, 1, 2}
+    assert activations.get_prompt_cached_raw_layers("m", "pooled") == set()
+    assert activations.get_prompt_cached_pooled_layers("m", "pooled", "mean") == {0, 1}
+    assert activations.get_prompt_cached_pooled_layers("m", "none", "mean") is None
+    assert activations.get_cache_dir() == Path(activations.cache_info().cache_dir)
+
+
+def test_states_without_their_mask_do_not_count_as_cached() -> None:
+    save("p", [0])
+    assert activations.is_prompt_fully_cached("m", "p", {0})
+    store = activations.get_backend()
+    store.erase(next(entry.key for entry in store.scan() if entry.key is not None and entry.key.fields["part"] == "mask"))
+    assert not activations.is_prompt_fully_cached("m", "p", {0})
+    assert activations.batch_check_cache_status("m", ["p"], {0})[0] == ["p"]
+    with pytest.raises(FileNotFoundError):
+        activations.load_prompt_activations("m", "p", [0])
 
 
 def test_reports_print_as_a_page() -> None:
