@@ -200,7 +200,7 @@ TEST_CASE("a chunk with any byte flipped or cut anywhere never shows a wrong tok
 
 TEST_CASE("ranks survive, and hostile tables do not") {
   const Documents given = documents(50, 70000, 2);
-  const TokenRanks ranks = TokenRanks::of(given.tokens, 70000);
+  const TokenRanks ranks = TokenRanks::of(given.tokens, 70000).value();
   const std::string bytes = ranks.encode();
   const auto back = TokenRanks::decode(bytes_of(bytes));
   REQUIRE(back.ok());

@@ -187,19 +187,18 @@ Status finish_boundaries(const BlockFrame& frame, uint32_t token_count, ChunkRow
 
 }  // namespace
 
-Result<Bytes> encode_block(const ChunkRows& rows, const BlockCoding& coding, BlockBuffers& buffers) {
+Result<Bytes> encode_block(const RowsToWrite& rows, const BlockCoding& coding, BlockBuffers& buffers) {
   BlockHeader header;
-  header.rows = static_cast<uint32_t>(rows.row_count());
+  header.rows = static_cast<uint32_t>(rows.piece_counts.size());
   header.pieces = static_cast<uint32_t>(rows.pieces.size());
-  header.tokens = static_cast<uint32_t>(rows.tokens.size());
+  header.tokens = static_cast<uint32_t>(rows.token_count);
   header.token_bytes = static_cast<uint8_t>(coding.token_bytes);
-  assert(rows.tokens.size() <= kMaxTokensPerBlock);
+  assert(rows.token_count <= kMaxTokensPerBlock);
 
   const std::span<std::byte> boundaries =
-      at_least(buffers.plain, 4 * (rows.row_count() + 3 * rows.pieces.size()));
+      at_least(buffers.plain, 4 * (rows.piece_counts.size() + 3 * rows.pieces.size()));
   std::byte* to = boundaries.data();
-  write_planes(to, rows.row_count(),
-               [&](size_t row) { return rows.row_pieces[row + 1] - rows.row_pieces[row]; });
+  write_planes(to, rows.piece_counts.size(), [&](size_t row) { return rows.piece_counts[row]; });
   write_planes(to, rows.pieces.size(), [&](size_t piece) { return rows.pieces[piece].length; });
   write_planes(to, rows.pieces.size(), [&](size_t piece) { return rows.pieces[piece].document; });
   write_planes(to, rows.pieces.size(), [&](size_t piece) { return rows.pieces[piece].offset; });
@@ -208,8 +207,13 @@ Result<Bytes> encode_block(const ChunkRows& rows, const BlockCoding& coding, Blo
   header.boundaries_compression = of_boundaries.compression;
   header.stored_boundaries = of_boundaries.bytes;
 
-  const std::span<std::byte> tokens = at_least(buffers.plain, rows.tokens.size() * coding.token_bytes);
-  write_tokens(rows.tokens, coding, tokens.data());
+  const std::span<std::byte> tokens = at_least(buffers.plain, rows.token_count * coding.token_bytes);
+  to = tokens.data();
+  for (size_t piece = 0; piece < rows.pieces.size(); ++piece) {
+    const size_t length = rows.pieces[piece].length;
+    write_tokens({rows.piece_tokens[piece], length}, coding, to);
+    to += length * coding.token_bytes;
+  }
   const size_t tokens_start = sizeof header + of_boundaries.bytes;
   LMEMO_ASSIGN(const StoredSection of_tokens, store_section(coding, tokens, tokens_start, buffers.value));
   header.tokens_compression = of_tokens.compression;

@@ -37,12 +37,20 @@ struct BlockCoding {
   std::span<const uint32_t> ranks = {};  // By id; empty: ids are stored as they are.
 };
 
-// `rows` holds at most 2^25 tokens. Memory is the caller's, is reused, and only grows: clearing it again for each block would
+// Rows before they are written. Their tokens are where the documents are: each is copied once, as it is stored.
+struct RowsToWrite {
+  std::vector<ChunkPiece> pieces;             // Of all rows, at most 2^25 tokens.
+  std::vector<const uint32_t*> piece_tokens;  // Where the tokens of each are.
+  std::vector<uint32_t> piece_counts;         // Of each row.
+  size_t token_count = 0;
+};
+
+// Memory is the caller's, is reused, and only grows: clearing it again for each block would
 // cost as much as writing it.
 struct BlockBuffers {
   std::vector<std::byte> plain, value;
 };
-Result<Bytes> encode_block(const ChunkRows& rows, const BlockCoding& coding, BlockBuffers& buffers);
+Result<Bytes> encode_block(const RowsToWrite& rows, const BlockCoding& coding, BlockBuffers& buffers);
 
 // What a reader knows before it looks at a block, and checks it against.
 struct BlockFrame {

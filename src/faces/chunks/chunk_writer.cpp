@@ -31,29 +31,20 @@ Result<Coding> coding_of(const ChunkParameters& parameters) {
   return Coding{*strategy, {.compression = *compression, .level = *level}};
 }
 
-// The rows [first, last) of a chunk, with their tokens.
+// The rows [first, last) of a chunk.
 void gather_rows(const PackedRows& packed, const ChunkContent& content, size_t first, size_t last,
-                 ChunkRows& rows) {
-  rows.row_tokens.assign(1, 0);
-  rows.row_pieces.assign(1, 0);
-  const uint32_t first_piece = packed.row_starts[first], last_piece = packed.row_starts[last];
+                 RowsToWrite& rows) {
   rows.pieces.clear();
-  rows.pieces.reserve(last_piece - first_piece);
-  size_t tokens = 0;
-  for (uint32_t number = first_piece; number < last_piece; ++number) {
-    const Piece& piece = packed.pieces[number];
-    rows.pieces.push_back({piece.length, piece.document, piece.offset});
-    tokens += piece.length;
-  }
-  rows.tokens.resize(tokens);
-  uint32_t* to = rows.tokens.data();
+  rows.piece_tokens.clear();
+  rows.piece_counts.clear();
+  rows.token_count = 0;
   for (size_t row = first; row < last; ++row) {
     for (const Piece& piece : packed.row(row)) {
-      const uint32_t* const from = content.tokens.data() + content.offsets[piece.document] + piece.offset;
-      to = std::copy_n(from, piece.length, to);
+      rows.pieces.push_back({piece.length, piece.document, piece.offset});
+      rows.piece_tokens.push_back(content.tokens.data() + content.offsets[piece.document] + piece.offset);
+      rows.token_count += piece.length;
     }
-    rows.row_tokens.push_back(static_cast<uint32_t>(to - rows.tokens.data()));
-    rows.row_pieces.push_back(packed.row_starts[row + 1] - first_piece);
+    rows.piece_counts.push_back(packed.row_starts[row + 1] - packed.row_starts[row]);
   }
 }
 
@@ -103,11 +94,6 @@ class ChunkWriting {
                    "chunk " + std::to_string(content_.number) + " has " +
                        std::to_string(content_.tokens.size()) +
                        " tokens; at most 4 billion; ask for fewer --chunk-sequences"};
-    uint32_t largest = 0;
-    for (const uint32_t token : content_.tokens) largest = std::max(largest, token);
-    if (!content_.tokens.empty() && largest >= parameters_.vocab_size)
-      return Error{ErrorCode::invalid_argument, "token " + std::to_string(largest) + " in a vocabulary of " +
-                                                    std::to_string(parameters_.vocab_size)};
     return {};
   }
 
@@ -129,20 +115,22 @@ class ChunkWriting {
     std::optional<TokenRanks> ranks;
     coding.token_bytes = bytes_for(parameters_.vocab_size);
     if (coding.compression == Compression::zstd || coding.token_bytes > 2) {
-      ranks = TokenRanks::of(content_.tokens, parameters_.vocab_size);
+      LMEMO_ASSIGN(ranks, TokenRanks::of(content_.tokens, parameters_.vocab_size));
       coding.ranks = ranks->ranks();
       coding.token_bytes = bytes_for(ranks->size());
+    } else {
+      LMEMO_TRY(check_tokens(content_.tokens, parameters_.vocab_size));
     }
 
     BlockBuffers buffers;
-    ChunkRows rows;
+    RowsToWrite rows;
     for (size_t first = 0; first < packed.row_count(); first += description.rows_per_block) {
       const size_t last = std::min(first + description.rows_per_block, packed.row_count());
       gather_rows(packed, content_, first, last, rows);
       LMEMO_ASSIGN(const Bytes value, encode_block(rows, coding, buffers));
       const auto block = static_cast<uint32_t>(description.block_offsets.size());
       description.block_offsets.push_back(writer.byte_count());
-      description.counts.tokens += rows.tokens.size();
+      description.counts.tokens += rows.token_count;
       LMEMO_TRY(append(writer, block_key(block), value));
       LMEMO_TRY(
           reach(BuildPhase::compress, static_cast<double>(last) / static_cast<double>(packed.row_count())));

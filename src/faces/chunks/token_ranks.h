@@ -15,10 +15,13 @@ namespace lmemo::chunks {
 // How many bytes hold every number below `count`: 1 to 4.
 unsigned bytes_for(uint64_t count);
 
+Status check_tokens(std::span<const uint32_t> tokens, uint32_t vocab_size);
+
 class TokenRanks {
  public:
   // Ids of like frequency (as many bits in their count) stand together, by id: the table itself is then small.
-  static TokenRanks of(std::span<const uint32_t> tokens, uint32_t vocab_size);
+  // Says so if a token is not in the vocabulary, as check_tokens() does.
+  static Result<TokenRanks> of(std::span<const uint32_t> tokens, uint32_t vocab_size);
   static Result<TokenRanks> decode(Bytes value);
   std::string encode() const;
 
