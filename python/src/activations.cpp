@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "base/claim_file.h"
+#include "base/large_copy.h"
 #include "bindings.h"
 #include "errors.h"
 #include "lmemo/activations.h"
@@ -437,6 +438,7 @@ class Activations {
   std::pair<nb::object, std::byte*> fresh(TensorType type, uint64_t rows, uint64_t columns) {
     nb::object made = torch_.empty(nb::make_tuple(1, rows, columns), type);
     std::byte* const data = at_address(nb::cast<uint64_t>(made.attr("data_ptr")()));
+    expect_large(data, rows * columns * bytes_per_element(type));
     return {std::move(made), data};
   }
 
@@ -656,6 +658,10 @@ void init_activations(nb::module_& m) {
           "number"_a)
       .def("release", [](ClaimFile& claims, uint64_t number) { claims.release(number); }, "number"_a);
 
+  m.def(
+      "expect_large",
+      [](uint64_t address, uint64_t byte_count) { expect_large(at_address(address), byte_count); },
+      "address"_a, "byte_count"_a, "Asks for pages of 2 MB for new memory that is about to be written to.");
   m.def("convert_floats", &convert_floats, "from_dtype"_a, "source"_a, "to_dtype"_a, "target"_a, "count"_a,
         "Converts so many floats between float32, float16 and bfloat16, from one address to another.");
 }

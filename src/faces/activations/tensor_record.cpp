@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/large_copy.h"
 #include "base/little_endian.h"
 #include "codec/float_convert.h"
 #include "codec/half_planes.h"
@@ -237,14 +238,19 @@ Status copy_elements(const TensorView& tensor, TensorType to, std::byte* out, ui
     LMEMO_TRY(decompress_halves(tensor.stored, planes));
     elements = std::as_bytes(std::span(planes));
   }
-  if (row_bytes == 0 || row_bytes == row_stride) {
-    convert(tensor.type, elements, to, out);
-    return {};
+  const bool is_one_piece = row_bytes == 0 || row_bytes == row_stride;
+  const uint64_t in_bytes =
+      is_one_piece ? elements.size() : row_bytes / bytes_per_element(to) * bytes_per_element(tensor.type);
+  if (in_bytes == 0) return {};
+  const uint64_t reach = is_one_piece ? in_bytes : elements.size() / in_bytes * row_stride;
+  const bool is_streamed = tensor.type == to && reach >= kLargeBytes;
+  for (; elements.size() >= in_bytes; elements = elements.subspan(in_bytes), out += row_stride) {
+    if (is_streamed)
+      stream_copy(out, elements.data(), in_bytes);
+    else
+      convert(tensor.type, elements.first(in_bytes), to, out);
   }
-  const uint64_t in_bytes = row_bytes / bytes_per_element(to) * bytes_per_element(tensor.type);
-  for (; elements.size() >= in_bytes && in_bytes > 0;
-       elements = elements.subspan(in_bytes), out += row_stride)
-    convert(tensor.type, elements.first(in_bytes), to, out);
+  if (is_streamed) end_stream();
   return {};
 }
 
