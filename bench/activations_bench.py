@@ -265,18 +265,7 @@ def measure(title: str, prompts: list[str], states: list[Any], layers: int, fold
 
     chosen = prompts[: max(12, min(200, int(2e8 / (size / len(prompts)))))]
 
-    def ones(peer: Any) -> Callable[[], None]:
-        def five_times() -> None:
-            for _ in range(5):
-                for layer, prompt in enumerate(chosen):
-                    peer.one(prompt, layer % layers)
-
-        return five_times
-
-    times = rounds_of({name: ones(peer) for name, peer in peers.items()}, rounds, time.thread_time)
-    result["one layer of one prompt (µs)"] = {name: statistics.median(its) / len(chosen) / 5 * 1e6 for name, its in times.items()}
-    result["one layer of one prompt: × of"] = ratios(times)
-
+    result |= one_layer(peers, chosen, layers, rounds)
     times = rounds_of({name: lambda its=peers[name]: [its.extract(prompt) for prompt in chosen].clear() for name in ("lmemo", "lmprobe")}, rounds, time.thread_time)
     result["extract, all layers stored (µs)"] = {name: statistics.median(its) / len(chosen) * 1e6 for name, its in times.items()}
     result["extract, all layers stored: × of"] = ratios(times)
@@ -300,6 +289,40 @@ def measure(title: str, prompts: list[str], states: list[Any], layers: int, fold
     result["view of one layer (µs)"] = {"lmemo": median_seconds(views, rounds, time.thread_time) / len(prompts[some]) / layers * 1e6}
     result |= added_layer(peers, prompts, states, layers)
     return result
+
+
+def one_layer(peers: dict[str, Any], prompts: list[str], layers: int, rounds: int) -> dict[str, Any]:
+    repeats = max(5, 600 // len(prompts))  # Enough to forget what the peer before did to the caches.
+
+    def ones(peer: Any) -> Callable[[], None]:
+        def again_and_again() -> None:
+            for _ in range(repeats):
+                for layer, prompt in enumerate(prompts):
+                    peer.one(prompt, layer % layers)
+
+        return again_and_again
+
+    times = rounds_of({name: ones(peer) for name, peer in peers.items()}, rounds, time.thread_time)
+    return {
+        "one layer of one prompt (µs)": {name: statistics.median(its) / len(prompts) / repeats * 1e6 for name, its in times.items()},
+        "one layer of one prompt: × of": ratios(times),
+    }
+
+
+def measure_sizes(folder: Path, rounds: int) -> list[dict[str, Any]]:
+    """One layer of one prompt, by its size: what maps costs the same for every size, what copies does not."""
+    activations.set_cache_dtype("float16")
+    results = []
+    for tokens, dim in ((32, 2048), (512, 4096), (2048, 4096), (2048, 8192)):
+        prompts, states = synthetic_states(6, tokens, dim, 1)
+        peers: dict[str, Any] = {}
+        for kind in (Lmemo, SafeTensors, LmProbe):
+            peers[kind.name] = kind(folder / f"{tokens}-{dim}-{kind.name}", 1)
+            for prompt, its in zip(prompts, states, strict=True):
+                peers[kind.name].write(prompt, its)
+            peers[kind.name].finish()
+        results.append({"title": f"one layer of {dim}, {tokens} tokens: {tokens * dim * 2 / 1e6:.1f} MB"} | one_layer(peers, prompts, 1, rounds))
+    return results
 
 
 def written(prompts: list[str], states: list[Any], layers: int, folder: Path, rounds: int) -> dict[str, Any]:
@@ -486,7 +509,7 @@ BARS = [
 ]
 
 
-PARTS = ["real", "large", "huge", "many", "codec", "index"]
+PARTS = ["real", "large", "huge", "sizes", "many", "codec", "index"]
 
 
 def main() -> None:
@@ -512,6 +535,8 @@ def main() -> None:
         if "huge" in wanted:
             huge_prompts, huge = synthetic_states(12, 1024, 4096)
             results.append(measure("synthetic, 4 layers of 4096, 1024 tokens", huge_prompts, huge, 4, folder / "huge", rounds))
+        if "sizes" in wanted:
+            results += measure_sizes(folder, rounds)
         if "many" in wanted:
             results.append(measure_many([1000] if options.quick else [1000, 3000, 10_000], folder))
         if "codec" in wanted:

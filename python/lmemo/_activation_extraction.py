@@ -367,7 +367,7 @@ class CachedExtractor:
         Saves after every batch. With cache_only nothing is returned. Remote batches are retried (max_retries, else 3 times); what still fails is named
         in a RuntimeError at the end, and all others are stored. Other processes that extract the same prompts are given time: nothing is computed twice.
         """
-        return _Run(self.extractor, list(prompts), remote, max_retries, cache_only, self.retry_seconds).run(invalidate_cache)
+        return _Run(self.extractor, cache._prompts_of(prompts), remote, max_retries, cache_only, self.retry_seconds).run(invalidate_cache)
 
 
 class _Run:
@@ -382,6 +382,8 @@ class _Run:
         self.cache_only = cache_only
         self.model = extractor.model_name
         self.layers = list(extractor.layer_indices)
+        if not self.layers:
+            raise ValueError("layer_indices: expected at least one layer")
         pooling = getattr(extractor, "pooling", None)
         self.pooling = pooling if isinstance(pooling, str) else None
         self.part = "raw" if self.pooling is None else "pooled"

@@ -192,7 +192,7 @@ def batch_check_cache_status(
 
     By the index alone, hence always by layers: `verify_cache` changes nothing.
     """
-    required = set(required_layers)
+    required, prompts = set(required_layers), cache._prompts_of(prompts)
     need_activations, partly = [], []
     for prompt in prompts:
         info = discover_cached(model_name, prompt)
@@ -307,7 +307,7 @@ def invalidate_extraction_cache(
         if prompts is None:
             doomed += _doomed(_entries_of_model(backend, model), wanted)
         else:
-            for prompt in dict.fromkeys(prompts):
+            for prompt in dict.fromkeys(cache._prompts_of(prompts)):
                 doomed += _doomed(_entries_of_prompt(backend, model["keys"], prompt), wanted)
     removed = sum(bool(backend.store.erase(key)) for key in doomed)
     backend.store.flush()

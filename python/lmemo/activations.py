@@ -277,6 +277,8 @@ def set_cache_limit(gb: float | None = None, *, enforce: Literal["write", "manua
     global _limit_bytes, _is_enforced_on_write
     if enforce not in ("write", "manual"):
         raise ValueError(f"enforce: expected 'write' or 'manual', got {enforce!r}")
+    if gb is not None and not isinstance(gb, (int, float)):
+        raise TypeError(f"gb: expected None or a number, got {type(gb).__name__}")
     if gb is not None and not 0 <= gb < float("inf"):
         raise ValueError(f"gb: expected None or a number from 0 on, got {gb!r}")
     with _lock:
@@ -414,6 +416,7 @@ def _save_layers(
     model_name: str, prompt: str, part: str, pooling: str, layers: Sequence[int], tensor: Any, *, wanted: Sequence[int] | None = None
 ) -> bool:
     """`tensor` is (rows, layers × dim). Only the wanted layers are stored."""
+    _check_is_prompt(prompt)
     backend = _current()
     tensor = _prepared(tensor)
     if len(layers) == 0 or tensor.shape[1] % len(layers):
@@ -433,6 +436,7 @@ def _save_layers(
 
 
 def _save_record(model_name: str, prompt: str, part: str, tensors: Sequence[Any], *, stored: str | None) -> bool:
+    _check_is_prompt(prompt)
     backend = _current()
     prepared = []
     for tensor in tensors:
@@ -451,13 +455,37 @@ def _save_record(model_name: str, prompt: str, part: str, tensors: Sequence[Any]
 
 def _one_row(tensor: Any, what: str) -> Any:
     """The tensor without its leading dimension of one prompt."""
+    _check_is_tensor(tensor, what)
     if tensor.dim() >= 1 and tensor.shape[0] != 1:
         raise ValueError(f"{what}: expected one prompt, (1, …); got {tuple(tensor.shape)}")
     return tensor[0]
 
 
+def _check_is_tensor(tensor: Any, what: str) -> None:
+    import torch
+
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"{what}: expected a torch tensor, got {type(tensor).__name__}")
+
+
+def _prompts_of(prompts: Iterable[str]) -> list[str]:
+    """A str is a sequence of str too, but hardly ever meant as one."""
+    if isinstance(prompts, str):
+        raise TypeError("prompts: expected a list of str, got one str")
+    listed = list(prompts)
+    for prompt in listed:
+        _check_is_prompt(prompt)
+    return listed
+
+
+def _check_is_prompt(prompt: Any) -> None:
+    if not isinstance(prompt, str):
+        raise TypeError(f"prompt: expected str, got {type(prompt).__name__}")
+
+
 def _mask_of(attention_mask: Any) -> Any:
     """The mask of one prompt, from (1, tokens) or (tokens,)."""
+    _check_is_tensor(attention_mask, "attention_mask")
     return (attention_mask if attention_mask.dim() == 1 else _one_row(attention_mask, "attention_mask")).detach().cpu()
 
 
@@ -482,12 +510,15 @@ def save_prompt_activations(model_name: str, prompt: str, layers: Sequence[int],
     first, end = _kept_positions(mask)
     if states.shape[0] != mask.shape[0]:
         raise ValueError(f"activations have {states.shape[0]} tokens, attention_mask has {mask.shape[0]}")
-    _save_mask(model_name, prompt, mask[first:end])
+    # The mask last: a prompt whose states are refused leaves nothing behind.
     _save_layers(model_name, prompt, "raw", "", layers, states[first:end])
+    _save_mask(model_name, prompt, mask[first:end])
 
 
 def save_prompt_pooled_activations(model_name: str, prompt: str, layers: Sequence[int], pooled_activations: Any, pooling: str) -> None:
     """Pooled vectors of one prompt, (1, layers × dim)."""
+    if pooled_activations.dim() > 1:
+        pooled_activations = _one_row(pooled_activations, "pooled_activations")
     if not _is_off():
         _save_layers(model_name, prompt, "pooled", pooling, layers, pooled_activations.reshape(1, -1))
 
@@ -511,6 +542,8 @@ def save_prompt_logits(
     model_name: str, prompt: str, logits: Any, attention_mask: Any, top_k: int | None = None, positions: str = "last"
 ) -> None:
     """Logits of one prompt, (1, tokens, vocabulary): of the last token or of all, in full or the `top_k` largest."""
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k: expected at least 1, got {top_k}")
     chosen = _positions(logits, attention_mask, positions)
     if _is_off():
         return
@@ -583,6 +616,8 @@ def _by_name(model_name: str, find: Callable[[_core.ActivationKeys], Any]) -> An
 
 
 def _find_layers(model_name: str, prompt: str, part: str, pooling: str, layers: Sequence[int]) -> Any:
+    if len(layers) == 0:
+        raise ValueError("layers: expected at least one")
     if _is_off():
         return None
     native = _current().native
@@ -674,13 +709,13 @@ def load_prompt_activations(model_name: str, prompt: str, layers: Sequence[int])
 
 def load_layer_across_prompts(model_name: str, prompts: Sequence[str], layer: int) -> tuple[list[Any], list[Any]]:
     """One layer of many prompts: a list of (1, tokens, dim) and a list of masks, (1, tokens)."""
-    both = [load_prompt_activations(model_name, prompt, [layer]) for prompt in prompts]
+    both = [load_prompt_activations(model_name, prompt, [layer]) for prompt in _prompts_of(prompts)]
     return [states for states, _ in both], [mask for _, mask in both]
 
 
 def load_layer_last_token(model_name: str, prompts: Sequence[str], layer: int) -> Any:
     """The last token's state in one layer of many prompts, as one tensor (prompts, dim)."""
-    return _stacked([_last_row(model_name, prompt, layer) for prompt in prompts])
+    return _stacked([_last_row(model_name, prompt, layer) for prompt in _prompts_of(prompts)])
 
 
 def _last_row(model_name: str, prompt: str, layer: int) -> Any:
@@ -714,7 +749,7 @@ def load_pooled_batch(
 ) -> Any:  # fmt: skip
     """Pooled vectors of many prompts, (prompts, layers × dim). With fallback_to_raw, raw states are pooled where no pooled ones are stored."""
     rows, missing = [], []
-    shown: Iterable[str] = prompts
+    shown: Iterable[str] = _prompts_of(prompts)
     if show_progress:
         from tqdm import tqdm
 

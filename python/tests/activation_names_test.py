@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -280,3 +280,40 @@ def test_pooled_batches_show_their_progress(capsys: pytest.CaptureFixture[str]) 
         activations.save_prompt_pooled_activations("m", prompt, [0], torch.randn(1, 8), "last_token")
     assert activations.load_pooled_batch("m", ["a", "b"], [0], show_progress=True).shape == (2, 8)
     assert "2/2" in capsys.readouterr().err
+
+
+class Ones:
+    model_name, batch_size, layer_indices = "ones", 2, [0]
+
+    def extract(self, prompts: list[str], remote: bool = False) -> tuple[Any, Any]:
+        return torch.ones(len(prompts), 2, 4), torch.ones(len(prompts), 2)
+
+
+def test_wrong_arguments_are_refused_in_words_and_leave_nothing_behind() -> None:
+    states, mask = torch.randn(1, 3, 8), torch.ones(1, 3)
+    no_layers = Ones()
+    no_layers.layer_indices = []
+    wrong: list[tuple[Callable[[], Any], type[Exception], str]] = [
+        (lambda: activations.save_prompt_activations("m", "p", [0], states.numpy(), mask), TypeError, "activations: expected a torch tensor, got ndarray"),
+        (lambda: activations.save_prompt_activations("m", "p", [0], states, None), TypeError, "attention_mask: expected a torch tensor"),
+        (lambda: activations.save_prompt_activations("m", "p", [0, 1, 2], states, mask), ValueError, "does not divide into 3 layers"),
+        (lambda: activations.save_prompt_activations("m", None, [0], states, mask), TypeError, "prompt: expected str"),  # type: ignore[arg-type]
+        (lambda: activations.save_prompt_activations(None, "p", [0], states, mask), TypeError, "model_name: expected str"),  # type: ignore[arg-type]
+        (lambda: activations.save_prompt_activations("m", "p", [0], states.to(torch.complex64), mask), ValueError, "complex64"),
+        (lambda: activations.save_prompt_pooled_activations("m", "p", [0], torch.randn(2, 8), "mean"), ValueError, "expected one prompt"),
+        (lambda: activations.save_prompt_logits("m", "p", states, mask, top_k=0), ValueError, "top_k: expected at least 1"),
+        (lambda: activations.load_prompt_activations("m", "kept", []), ValueError, "layers: expected at least one"),
+        (lambda: activations.load_layer_last_token("m", "kept", 0), TypeError, "got one str"),
+        (lambda: activations.load_pooled_batch("m", "kept", [0]), TypeError, "got one str"),
+        (lambda: activations.invalidate_extraction_cache("m", "kept"), TypeError, "got one str"),
+        (lambda: activations.set_cache_limit("5"), TypeError, "gb: expected None or a number, got str"),  # type: ignore[arg-type]
+        (lambda: CachedExtractor(Ones()).extract("abc"), TypeError, "got one str"),
+        (lambda: CachedExtractor(Ones()).extract(["a", None]), TypeError, "prompt: expected str, got NoneType"),  # type: ignore[list-item]
+        (lambda: CachedExtractor(no_layers).extract(["a"]), ValueError, "layer_indices: expected at least one"),
+    ]
+    save("kept", [0])
+    before = entries()
+    for call, error, words in wrong:
+        with pytest.raises(error, match=words):
+            call()
+        assert entries() == before, words
