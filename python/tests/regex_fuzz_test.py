@@ -63,3 +63,18 @@ def test_random_patterns_cut_alike_or_are_refused() -> None:
             assert want is None or want == got, (pattern, text)
         compared += 1
     assert compared > refused, f"{compared} patterns compared, {refused} refused"
+
+
+def test_random_patterns_are_cut_alike_on_utf8() -> None:
+    """By the fast engine, where it takes a pattern, and by the reference."""
+    rng = random.Random(int(os.environ.get("LMEMO_FUZZ_SEED", "8")))
+    taken = 0
+    for pattern in [random_pattern(rng) for _ in range(PATTERNS)]:
+        part = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+        if ask([{"pre_tokenizer": part}, {"quick_regex": pattern}]) != ["ok", "ok"]:
+            continue
+        taken += 1
+        _, *expected = ask([{"pre_tokenizer": part}, *({"split": text} for text in TEXTS)])
+        _, *found = ask([{"quick_regex": pattern}, *({"quick_split": text} for text in TEXTS)])
+        assert found == expected, pattern
+    assert taken > PATTERNS // 5

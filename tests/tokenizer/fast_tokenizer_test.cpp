@@ -133,6 +133,16 @@ TEST_CASE("punctuation before bytes and numbers behind them are cut as the refer
   }
 }
 
+TEST_CASE("a pattern that nobody wrote a splitter for gives the reference's ids") {
+  std::mt19937 random(17);
+  for (const char* regex : {R"( ?[^(\s|[.,!?…。，、।۔،])]+)", R"(\p{Lu}?\p{Ll}+|\p{N}{2}|\s+$)"}) {
+    const Engines engines(
+        {{"model", byte_level_model(random, 300, true)}, {"pre_tokenizer", split_then_bytes(regex)}});
+    check_nasty(engines, random, 300);
+    test::check_long_text(engines, random);
+  }
+}
+
 TEST_CASE("template, truncation and padding of the file apply") {
   std::mt19937 random(12);
   const Json model = byte_level_model(random, 100, false);

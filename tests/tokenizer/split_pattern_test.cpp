@@ -10,6 +10,7 @@
 #include "support/test_scale.h"
 #include "tokenizer/fast/apart_splitter.h"
 #include "tokenizer/fast/deepseek_splitter.h"
+#include "tokenizer/fast/regex_splitter.h"
 #include "tokenizer/nasty_texts.h"
 #include "tokenizer/reference/pre_tokenizer.h"
 #include "tokenizer/unicode/code_points.h"
@@ -92,7 +93,9 @@ nlohmann::json split_at(const char* regex) {
   return {{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
 }
 
-void check_same(const PieceSplitter& splitter, const nlohmann::json& steps) {
+// `run_lengths` in characters: longer than any window. A pattern that tries every way at every place takes shorter ones.
+void check_same(const PieceSplitter& splitter, const nlohmann::json& steps,
+                const std::vector<size_t>& run_lengths = {9000, 20000, 40001}) {
   const auto expected = make_pre_tokenizer({{"type", "Sequence"}, {"pretokenizers", steps}}, "pre_tokenizer");
   REQUIRE(expected.ok());
   std::mt19937 random(2);
@@ -102,9 +105,9 @@ void check_same(const PieceSplitter& splitter, const nlohmann::json& steps) {
   };
   for (size_t i = 0; i < static_cast<size_t>(test::scaled(6000)); ++i)
     check(test::nasty_text(random, i % 20 == 0 ? 200 : 16));
-  // Runs that are longer than any window, with and without something behind them.
+  // Runs, with and without something behind them.
   for (const char* unit : {"x", "x ", " ", "\n", "-", "\xE4\xB8\xAD", "7", "\x01", "'s", "\xCC\x81"})
-    for (const size_t count : {9000, 20000, 40001})
+    for (const size_t count : run_lengths)
       for (const char* end : {"", "1", "a", "  b", "\n"}) {
         std::string text;
         for (size_t i = 0; i < count; ++i) text += unit;
@@ -117,8 +120,9 @@ void check_same(const PieceSplitter& splitter, const nlohmann::json& steps) {
 TEST_CASE("DeepSeek's three Splits in one pass") {
   nlohmann::json steps = {
       split_at(R"(\p{N}{1,3})"), split_at("[一-龥\u3040-ゟ゠-ヿ]+"),
-      split_at("[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"
-               " ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+")};
+      split_at(
+          "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"
+          " ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+")};
   check_same(*make_deepseek_splitter(nullptr), steps);
   steps.push_back({{"type", "ByteLevel"}});
   CHECK(is_deepseek_split(steps));
@@ -127,15 +131,21 @@ TEST_CASE("DeepSeek's three Splits in one pass") {
 }
 
 TEST_CASE("digits apart, and a pattern between them") {
-  const nlohmann::json steps = {{{"type", "Digits"}, {"individual_digits", true}}, split_at(kPatterns[0].regex)};
+  const nlohmann::json steps = {{{"type", "Digits"}, {"individual_digits", true}},
+                                split_at(kPatterns[0].regex)};
   for (const bool use_simd : {false, true})
-    check_same(*make_apart_splitter(kNumeric, Apart::each, make_pattern_splitter(kGpt2Rules, nullptr, use_simd)), steps);
+    check_same(
+        *make_apart_splitter(kNumeric, Apart::each, make_pattern_splitter(kGpt2Rules, nullptr, use_simd)),
+        steps);
 }
 
 TEST_CASE("runs of punctuation apart, and a pattern between them") {
-  const nlohmann::json steps = {{{"type", "Punctuation"}, {"behavior", "Contiguous"}}, split_at(kPatterns[0].regex)};
+  const nlohmann::json steps = {{{"type", "Punctuation"}, {"behavior", "Contiguous"}},
+                                split_at(kPatterns[0].regex)};
   for (const bool use_simd : {false, true})
-    check_same(*make_apart_splitter(kPunctuation, Apart::runs, make_pattern_splitter(kGpt2Rules, nullptr, use_simd)), steps);
+    check_same(
+        *make_apart_splitter(kPunctuation, Apart::runs, make_pattern_splitter(kGpt2Rules, nullptr, use_simd)),
+        steps);
 }
 
 TEST_CASE("GPT-2's pattern leaves a run of punctuation whole, whatever it is made of") {
@@ -146,6 +156,35 @@ TEST_CASE("GPT-2's pattern leaves a run of punctuation whole, whatever it is mad
       for (char32_t c = range.first; c <= range.last; ++c) all += utf8_of(std::u32string(1, c));
   CHECK(all.size() > 1000);
   CHECK(pieces_of(*splitter, all) == Pieces{all});
+}
+
+TEST_CASE("any pattern is matched on UTF-8 as the reference matches it") {
+  for (const Pattern& pattern : kPatterns) {
+    CAPTURE(pattern.name);
+    check_same(*make_regex_splitter(pattern.regex, nullptr), nlohmann::json::array({split_at(pattern.regex)}),
+               {9000});
+  }
+  for (const char* regex :
+       {R"( ?[^(\s|[.,!?…。，、।۔،])]+)", R"(\p{N})", R"([0-9]{2,3}+|[a-z]*?e|(?>a+)b)",
+        R"(é|中+?文|(?=a)..|(?!')\S{1,4})", R"((a|aa)+\n|(x?y){1,3}z|\s$)", R"((?i:THE|ING)|.)"}) {
+    CAPTURE(regex);
+    const auto splitter = make_regex_splitter(regex, nullptr);
+    REQUIRE(splitter);
+    check_same(*splitter, nlohmann::json::array({split_at(regex)}), {300});
+  }
+}
+
+TEST_CASE("a pattern that tries exponentially many ways comes to an end") {
+  const auto splitter = make_regex_splitter("(?:a{1,2}){1,}b", nullptr);
+  REQUIRE(splitter);
+  const std::string text = std::string(300, 'a') + "c";
+  CHECK(pieces_of(*splitter, text) == Pieces{text});
+  CHECK(pieces_of(*splitter, "c" + std::string(300, 'a') + "b") == Pieces{"c", std::string(300, 'a') + "b"});
+}
+
+TEST_CASE("a pattern that looks back, or matches nothing, is left to the reference") {
+  for (const char* regex : {R"((?<=a)b)", R"(^a)", R"(\ba)", R"(a\B)", R"(\Aa)", "a*", "a?|b", "("})
+    CHECK_MESSAGE(make_regex_splitter(regex, nullptr) == nullptr, regex);
 }
 
 TEST_CASE("a pattern that is one letter off is not known") {

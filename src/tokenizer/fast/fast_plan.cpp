@@ -10,6 +10,7 @@
 #include "tokenizer/fast/number_cut_model.h"
 #include "tokenizer/fast/precompiled_text.h"
 #include "tokenizer/fast/reference_model.h"
+#include "tokenizer/fast/regex_splitter.h"
 #include "tokenizer/fast/sentence_bpe.h"
 #include "tokenizer/fast/split_pattern.h"
 #include "tokenizer/fast/trie_unigram.h"
@@ -38,7 +39,8 @@ bool flag(const Json& part, const char* name, bool otherwise) {
 }
 
 struct ByteLevelSplit {
-  std::optional<SplitRules> rules;  // None: DeepSeek's.
+  std::optional<SplitRules> rules;  // None: DeepSeek's, or `regex`.
+  std::string regex = {};           // Any other pattern.
   bool adds_space = false;
   bool sets_digits_apart = false;
   bool is_falcon = false;  // Punctuation apart before ByteLevel, numbers by threes behind it.
@@ -57,18 +59,21 @@ bool is_falcon_split(const Json& steps) {
          steps[2] == kDigits && steps[3] == kThrees;
 }
 
-// The rules of the step that is followed by ByteLevel, if it is a Split that we know.
-std::optional<SplitRules> rules_of(const Json& step) {
+// Of the step that is followed by ByteLevel, if it is a Split at a pattern.
+std::optional<ByteLevelSplit> pattern_split_of(const Json& step) {
   const Json& regex = part_of(part_of(step, "pattern"), "Regex");
   const bool is_plain =
       is_type(step, "Split") && part_of(step, "behavior") == "Isolated" && !flag(step, "invert", false);
-  return is_plain && regex.is_string() ? split_rules_of(regex.get_ref<const std::string&>()) : std::nullopt;
+  if (!is_plain || !regex.is_string()) return std::nullopt;
+  const std::string& pattern = regex.get_ref<const std::string&>();
+  const std::optional<SplitRules> rules = split_rules_of(pattern);
+  return ByteLevelSplit{.rules = rules, .regex = rules ? "" : pattern};
 }
 
 std::optional<ByteLevelSplit> byte_level_split_of(const Json& pre_tokenizer) {
   if (is_type(pre_tokenizer, "ByteLevel")) {
     if (!flag(pre_tokenizer, "use_regex", true)) return std::nullopt;
-    return ByteLevelSplit{kGpt2Rules, flag(pre_tokenizer, "add_prefix_space", true)};
+    return ByteLevelSplit{.rules = kGpt2Rules, .adds_space = flag(pre_tokenizer, "add_prefix_space", true)};
   }
   if (!is_type(pre_tokenizer, "Sequence")) return std::nullopt;
   const Json& steps = part_of(pre_tokenizer, "pretokenizers");
@@ -82,12 +87,12 @@ std::optional<ByteLevelSplit> byte_level_split_of(const Json& pre_tokenizer) {
     return ByteLevelSplit{.rules = kGpt2Rules, .sets_digits_apart = true};
   }
   if (is_deepseek_split(steps)) return ByteLevelSplit{};
-  const std::optional<SplitRules> rules = steps.size() == 2 ? rules_of(steps[0]) : std::nullopt;
-  return rules ? std::optional(ByteLevelSplit{rules}) : std::nullopt;
+  return steps.size() == 2 ? pattern_split_of(steps[0]) : std::nullopt;
 }
 
 std::unique_ptr<PieceSplitter> splitter_of(const ByteLevelSplit& split,
                                            std::shared_ptr<const CharBorders> borders, bool use_simd) {
+  if (!split.regex.empty()) return make_regex_splitter(split.regex, std::move(borders));
   if (!split.rules) return make_deepseek_splitter(std::move(borders));
   if (split.is_falcon) borders = nullptr;  // What is cut behind ByteLevel has others.
   std::unique_ptr<PieceSplitter> splitter = make_pattern_splitter(*split.rules, std::move(borders), use_simd);
@@ -136,8 +141,10 @@ std::optional<FastPlan> byte_level_plan(const Json& file, const Parts& parts, co
   Normalizing normalizing = normalizing_of(part_of(file, "normalizer"), parts.normalizer.get());
   plan.normalizer = std::move(normalizing.rewriter);
   plan.adds_space = split->adds_space;
-  plan.may_cut_at_lines = normalizing.newlines == Normalizing::Newlines::stay && !split->adds_space;
+  plan.may_cut_at_lines =
+      normalizing.newlines == Normalizing::Newlines::stay && !split->adds_space && split->regex.empty();
   plan.splitter = splitter_of(*split, model->borders(), use_simd);
+  if (!plan.splitter) return std::nullopt;
   plan.model = std::move(model);
   if (split->is_falcon) {
     plan.model = make_number_cut_model(std::move(plan.model));

@@ -18,17 +18,6 @@ Error refused(const std::string& what) {
   return {ErrorCode::incompatible, "regex: " + what + " is not supported"};
 }
 
-bool may_be_empty(const RegexNode& node) {
-  switch (node.kind) {
-    case Kind::set: return false;
-    case Kind::sequence: return std::all_of(node.children.begin(), node.children.end(), may_be_empty);
-    case Kind::alternation: return std::any_of(node.children.begin(), node.children.end(), may_be_empty);
-    case Kind::repeat: return node.min == 0 || may_be_empty(node.children[0]);
-    case Kind::atomic: return may_be_empty(node.children[0]);
-    default: return true;
-  }
-}
-
 // How many code points it always matches, if that is one number.
 std::optional<uint32_t> fixed_length(const RegexNode& node) {
   uint32_t sum = 0;
@@ -186,6 +175,17 @@ class Compiler {
 };
 
 }  // namespace
+
+bool may_be_empty(const RegexNode& node) {
+  switch (node.kind) {
+    case Kind::set: return false;
+    case Kind::sequence: return std::all_of(node.children.begin(), node.children.end(), may_be_empty);
+    case Kind::alternation: return std::any_of(node.children.begin(), node.children.end(), may_be_empty);
+    case Kind::repeat: return node.min == 0 || may_be_empty(node.children[0]);
+    case Kind::atomic: return may_be_empty(node.children[0]);
+    default: return true;
+  }
+}
 
 Result<RegexProgram> compile_regex(RegexTree tree) { return Compiler().compile(std::move(tree)); }
 

@@ -42,4 +42,7 @@ struct RegexProgram {
 
 Result<RegexProgram> compile_regex(RegexTree tree);
 
+// Whether it matches without taking a character.
+bool may_be_empty(const RegexNode& node);
+
 }  // namespace lmemo::tokenizer

@@ -4,8 +4,11 @@
 //   {"pre_tokenizer": {…}}                    likewise
 //   {"normalize": "text"}                     the normalised text
 //   {"split": "text", "starts_text": true}    its pieces, after pre-tokenizing only
+//   {"quick_regex": "…"}                      "ok", or {"refused": …} if only the reference can do it; used from now on
+//   {"quick_split": "text"}                   its pieces, by make_regex_splitter
 //   {"encode": "text"}                        its pieces, normalised and pre-tokenized
 //   {"property": [from, to]}                  of these code points: [category, class, grapheme, regex script, script, flags]
+#include "tokenizer/fast/regex_splitter.h"
 #include "tokenizer/reference/normalizer.h"
 #include "tokenizer/reference/pre_tokenizer.h"
 #include "tokenizer/unicode/properties.h"
@@ -43,6 +46,11 @@ class Probe {
       return made(normalizer_, make_normalizer(question["normalizer"], "normalizer"));
     if (question.contains("pre_tokenizer"))
       return made(pre_tokenizer_, make_pre_tokenizer(question["pre_tokenizer"], "pre_tokenizer"));
+    if (question.contains("quick_regex")) {
+      splitter_ = make_regex_splitter(question["quick_regex"].get<std::string>(), nullptr);
+      return splitter_ ? json("ok") : json({{"refused", "not by make_regex_splitter"}});
+    }
+    if (question.contains("quick_split")) return quick_pieces(question["quick_split"].get<std::string>());
     if (question.contains("normalize")) {
       const auto text = question["normalize"].get<std::string>();
       return normalizer_ ? normalizer_->normalize(text) : text;
@@ -57,6 +65,19 @@ class Probe {
   }
 
  private:
+  json quick_pieces(const std::string& text) const {
+    json found = json::array();
+    PieceSpan spans[PieceSplitter::kMinCapacity];
+    const char* const end = text.data() + text.size();
+    for (const char* at = text.data(); at < end;) {
+      const char* const base = at;
+      const size_t count = splitter_->split(base, end, spans, PieceSplitter::kMinCapacity, at);
+      for (size_t i = 0; i < count; ++i)
+        found.push_back(std::string(base + spans[i].begin, base + spans[i].end));
+    }
+    return found;
+  }
+
   Piece first_piece(const json& question) const {
     if (question.contains("split"))
       return {question["split"].get<std::string>(), question.value("starts_text", true)};
@@ -67,6 +88,7 @@ class Probe {
 
   std::unique_ptr<Normalizer> normalizer_;
   std::unique_ptr<PreTokenizer> pre_tokenizer_;
+  std::unique_ptr<PieceSplitter> splitter_;
 };
 
 }  // namespace
