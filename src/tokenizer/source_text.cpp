@@ -1,5 +1,6 @@
 #include "tokenizer/source_text.h"
 
+#include <bit>
 #include <cstring>
 #include <string>
 
@@ -63,17 +64,28 @@ Result<std::string_view> converted(const SourceText& text, size_t begin, size_t 
   const size_t count = end - begin;
   if (buffer.size() < count * kMostBytes) buffer.resize(count * kMostBytes);
   size_t at = 0;
-  const char* const written = write_utf8(static_cast<const Unit*>(text.data) + begin, count, buffer.data(), at);
+  const char* const written =
+      write_utf8(static_cast<const Unit*>(text.data) + begin, count, buffer.data(), at);
   if (at < count)
-    return Error{ErrorCode::invalid_argument,
-                 "character " + std::to_string(begin + at) + " is half a surrogate pair, which UTF-8 cannot hold"};
+    return Error{ErrorCode::invalid_argument, "character " + std::to_string(begin + at) +
+                                                  " is half a surrogate pair, which UTF-8 cannot hold"};
   return std::string_view(buffer.data(), static_cast<size_t>(written - buffer.data()));
 }
 
+// By bytes, which the library finds many times as fast as wider units.
 template <typename Unit>
 size_t find_in(const SourceText& text, char unit, size_t at) {
-  const std::basic_string_view<Unit> units(static_cast<const Unit*>(text.data), text.unit_count);
-  return std::min(units.find(static_cast<Unit>(unit), at), text.unit_count);
+  static_assert(std::endian::native == std::endian::little);
+  const auto* const units = static_cast<const Unit*>(text.data);
+  const auto* const bytes = static_cast<const char*>(text.data);
+  const size_t byte_count = text.unit_count * sizeof(Unit);
+  for (size_t from = at * sizeof(Unit); from < byte_count; ++from) {
+    const void* const found = std::memchr(bytes + from, unit, byte_count - from);
+    if (!found) break;
+    from = static_cast<size_t>(static_cast<const char*>(found) - bytes);
+    if (units[from / sizeof(Unit)] == static_cast<Unit>(unit)) return from / sizeof(Unit);
+  }
+  return text.unit_count;
 }
 
 }  // namespace

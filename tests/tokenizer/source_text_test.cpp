@@ -21,10 +21,12 @@ using Form = SourceText::Form;
 // A token for each byte.
 std::shared_ptr<const Tokenizer> byte_tokenizer() {
   nlohmann::json vocab = nlohmann::json::object();
-  for (int byte = 0; byte < 256; ++byte) vocab[bytes_as_characters(std::string(1, static_cast<char>(byte)))] = byte;
+  for (int byte = 0; byte < 256; ++byte)
+    vocab[bytes_as_characters(std::string(1, static_cast<char>(byte)))] = byte;
   const nlohmann::json file = {
       {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", nlohmann::json::array()}}},
-      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}}}};
+      {"pre_tokenizer",
+       {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}}}};
   auto made = Tokenizer::from_json(file.dump());
   REQUIRE_MESSAGE(made.ok(), made.error().message);
   REQUIRE((*made)->engine() == "fast");
@@ -80,7 +82,8 @@ TEST_CASE("every form becomes its UTF-8, whole and in parts") {
     for (size_t count = 0; count < 200; ++count) {
       const std::u32string points = random_points(random, count, limit);
       const Kept kept(points, limit);
-      const size_t begin = random() % (points.size() + 1), end = begin + random() % (points.size() - begin + 1);
+      const size_t begin = random() % (points.size() + 1),
+                   end = begin + random() % (points.size() - begin + 1);
       const Result<std::string_view> part = utf8_of(kept.text, begin, end, buffer);
       REQUIRE(part.ok());
       CHECK(*part == utf8_of_points(points.substr(begin, end - begin)));
@@ -94,13 +97,29 @@ TEST_CASE("half a surrogate pair, and what is no character, is refused with its 
   for (const char16_t half : {u'\xD800', u'\xDBFF', u'\xDC00', u'\xDFFF'}) {
     std::u16string units(100, u'x');
     units[70] = half;
-    const Result<std::string_view> text = utf8_of({units.data(), units.size(), Form::ucs2}, 0, units.size(), buffer);
+    const Result<std::string_view> text =
+        utf8_of({units.data(), units.size(), Form::ucs2}, 0, units.size(), buffer);
     REQUIRE(!text.ok());
     CHECK(text.error().code == ErrorCode::invalid_argument);
     CHECK(text.error().message.find("character 70 ") != std::string::npos);
   }
   const char32_t beyond[] = {U'a', static_cast<char32_t>(0x110000)};
   CHECK(!utf8_of({beyond, 2, Form::ucs4}, 0, 2, buffer).ok());
+}
+
+TEST_CASE("a long text that ends inside a character is refused, and nothing behind it is read") {
+  const auto tokenizer = byte_tokenizer();
+  for (const std::string_view end : {"x\n\xF0", "x\n\xE4\xB8", "\xF0\nx", "\xF0\n"}) {
+    std::string lines;
+    while (lines.size() < 1'500'000) lines.append(65'530, 'y').append(end.substr(0, 2));
+    for (const size_t size : {size_t{400'000}, size_t{1'500'000}}) {
+      const std::string text = lines.substr(0, size) + std::string(end);
+      const std::vector<char> exact(text.begin(),
+                                    text.end());  // A reader of more would be seen by sanitizers.
+      const SourceText source = SourceText::of({exact.data(), exact.size()});
+      for (const unsigned threads : {1u, 2u}) CHECK(!tokenizer->encode_texts({&source, 1}, {}, threads).ok());
+    }
+  }
 }
 
 TEST_CASE("texts of all forms get the ids of their UTF-8, on any number of threads, long ones too") {

@@ -3,8 +3,8 @@
 // The first thread takes tasks from the front, the others from the back: what the first one makes lies where it belongs
 // in the result, and with two threads only half of the ids are copied.
 
-#include <atomic>
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <system_error>
 #include <thread>
@@ -17,23 +17,41 @@
 namespace lmemo::tokenizer {
 namespace {
 
-constexpr size_t kTaskBytes = size_t{256} << 10;
-constexpr size_t kLongText = 4 * kTaskBytes;
+// For several threads, which should all end at about the same time.
+constexpr size_t kTaskBytes = size_t{64} << 10;
+constexpr size_t kLongTextOfMany = 4 * kTaskBytes;
+// For one thread: what is rewritten on the way then stays in the nearer caches.
+constexpr size_t kLongText = size_t{1} << 20;
 
-bool is_visible(uint32_t character) { return !has_flag(character, kRegexSpace) && !may_change_in_nfc(character); }
+bool is_visible(uint32_t character) {
+  // What is not ASCII is seldom asked about, and the tables take long to be made.
+  if (character < 0x80) return character != ' ' && (character < '\t' || character > '\r');
+  return !has_flag(character, kRegexSpace) && !may_change_in_nfc(character);
+}
 
-// The first place from `at` on, behind a newline that stands alone between visible characters: every split pattern
-// begins a piece there, and ends the one before as at the end of a text. The end if there is none.
-size_t line_border(const SourceText& text, size_t at, const FastPlan& plan) {
+// The character at `at`, or a blank if the text ends inside it: nobody has looked at the text before.
+uint32_t whole_char_at(std::string_view text, size_t at) {
+  return at + char_bytes(text, at) <= text.size() ? char_at(text, at) : ' ';
+}
+
+// Behind the first newline in [at, limit) that stands alone between visible characters: every split pattern
+// begins a piece there, and ends the one before as at the end of a text. The end of the text if there is none.
+size_t line_border(const SourceText& text, size_t at, size_t limit, const FastPlan& plan) {
   const auto may_follow = [&](uint32_t c) {
     return is_visible(c) && (plan.cuts_only_before ? c < 0x80 && plan.cuts_only_before->test(c) : c != '/');
   };
   const bool is_utf8 = text.form == SourceText::Form::utf8;
   const std::string_view bytes(static_cast<const char*>(text.data), is_utf8 ? text.unit_count : 0);
-  for (at = std::max<size_t>(at, 1); (at = find_unit(text, '\n', at)) + 1 < text.unit_count; ++at) {
-    const uint32_t before = is_utf8 ? char_at(bytes, at - char_bytes_before(bytes, at)) : unit_at(text, at - 1);
-    const uint32_t after = is_utf8 ? char_at(bytes, at + 1) : unit_at(text, at + 1);
-    if (is_visible(before) && may_follow(after)) return at + 1;
+  SourceText searched = text;
+  searched.unit_count = std::min(limit, text.unit_count - 1);
+  for (at = std::max<size_t>(at, 1); at < searched.unit_count; ++at) {
+    at = find_unit(searched, '\n', at);
+    if (at == searched.unit_count) break;
+    const uint32_t after = is_utf8 ? whole_char_at(bytes, at + 1) : unit_at(text, at + 1);
+    if (after == ' ' || !may_follow(after)) continue;
+    const uint32_t before =
+        is_utf8 ? whole_char_at(bytes, at - char_bytes_before(bytes, at)) : unit_at(text, at - 1);
+    if (is_visible(before)) return at + 1;
   }
   return text.unit_count;
 }
@@ -50,8 +68,7 @@ class Helpers {
   Helpers(unsigned count, const Work& work) {
     try {
       while (threads_.size() < count) threads_.emplace_back(work);
-    } catch (const std::system_error&) {
-    }
+    } catch (const std::system_error&) {}
   }
 
  private:
@@ -86,11 +103,13 @@ class FastTokenizer::Batch {
   // Whole texts, or a part of one.
   struct Task {
     size_t first_text, last_text;
-    size_t part_begin = 0, part_end = 0;  // Of first_text, if it is only a part.
+    size_t part_begin = 0,
+           part_end = 0;  // Of first_text, if it is only a part. Moved to borders when it is done.
     bool is_part = false;
     const IdBuffer* buffer = nullptr;  // Of the worker that did it; what is its own begins and ends at:
     size_t ids_begin = 0, ids_end = 0;
-    std::vector<uint64_t> ends = {};  // Where the ids of each text end; none for a part that is not the last of its text.
+    std::vector<uint64_t> ends =
+        {};  // Where the ids of each text end; none for a part that is not the last of its text.
     std::optional<Error> error = {};
     uint64_t first_id = 0;
 
@@ -114,10 +133,10 @@ class FastTokenizer::Batch {
       bytes = 0;
     };
     for (size_t i = 0; i < texts_.size(); ++i) {
-      // For one thread too: what is rewritten on the way then stays in the nearer caches.
-      if (likely_bytes(texts_[i]) >= kLongText && tokenizer_.may_cut_ && call_.is_simple()) {
+      if (likely_bytes(texts_[i]) >= (is_parallel ? kLongTextOfMany : kLongText) && tokenizer_.may_cut_ &&
+          call_.is_simple()) {
         close(i);
-        add_parts(i);
+        add_parts(i, is_parallel ? kTaskBytes : kLongText);
         first = i + 1;
         continue;
       }
@@ -127,12 +146,23 @@ class FastTokenizer::Batch {
     close(texts_.size());
   }
 
-  void add_parts(size_t text) {
-    for (size_t begin = 0; begin < texts_[text].unit_count;) {
-      const size_t end = line_border(texts_[text], begin + kLongText, tokenizer_.plan_);
-      tasks_.push_back({text, text + 1, begin, end, true});
-      begin = end;
+  // Where exactly it is cut, each thread finds out for what it takes.
+  void add_parts(size_t text, size_t part_units) {
+    const size_t all = texts_[text].unit_count;
+    for (size_t begin = 0; begin < all; begin += part_units)
+      tasks_.push_back({text, text + 1, begin, std::min(begin + part_units, all), true});
+  }
+
+  // From the first border in its range up to the first one behind it. False if its range has none: then it belongs to
+  // the part before.
+  bool move_to_borders(Task& part) const {
+    const SourceText& text = texts_[part.first_text];
+    if (part.part_begin > 0) {
+      part.part_begin = line_border(text, part.part_begin, part.part_end, tokenizer_.plan_);
+      if (part.part_begin == text.unit_count) return false;
     }
+    part.part_end = line_border(text, part.part_end, text.unit_count, tokenizer_.plan_);
+    return true;
   }
 
   // `choose` says which task is next, and is asked only if one is left.
@@ -170,19 +200,22 @@ class FastTokenizer::Batch {
     bool knows_ratio = all_bytes < 2 * kTaskBytes;
     for (size_t i = task.first_text; i < task.last_text; ++i) {
       if (!knows_ratio && bytes >= kTaskBytes) {
-        const double ratio = static_cast<double>(worker.ids.size() - task.ids_begin) / static_cast<double>(bytes);
+        const double ratio =
+            static_cast<double>(worker.ids.size() - task.ids_begin) / static_cast<double>(bytes);
         worker.ids.expect(task.ids_begin + static_cast<size_t>(ratio * 1.1 * static_cast<double>(all_bytes)));
         knows_ratio = true;
       }
       bytes += likely_bytes(texts_[i]);
       const Result<std::string_view> text = checked_text(texts_[i], 0, texts_[i].unit_count, worker);
-      const Status status = text.ok() ? tokenizer_.encode_text(*text, call_, worker.scratch, worker.ids) : text.error();
+      const Status status =
+          text.ok() ? tokenizer_.encode_text(*text, call_, worker.scratch, worker.ids) : text.error();
       if (!status.ok()) return note(task, i, status.error());
       task.ends.push_back(worker.ids.size() - task.ids_begin);
     }
   }
 
   void do_part(Task& task, Worker& worker) {
+    if (!move_to_borders(task)) return;
     const SourceText& whole = texts_[task.first_text];
     const Result<std::string_view> part = checked_text(whole, task.part_begin, task.part_end, worker);
     if (!part.ok()) {
@@ -198,7 +231,8 @@ class FastTokenizer::Batch {
   }
 
   // As UTF-8 that is well-formed.
-  static Result<std::string_view> checked_text(const SourceText& text, size_t begin, size_t end, Worker& worker) {
+  static Result<std::string_view> checked_text(const SourceText& text, size_t begin, size_t end,
+                                               Worker& worker) {
     Result<std::string_view> utf8 = utf8_of(text, begin, end, worker.scratch.converted);
     if (utf8.ok() && text.form == SourceText::Form::utf8) LMEMO_TRY(expect_utf8(*utf8));
     return utf8;
@@ -229,7 +263,8 @@ class FastTokenizer::Batch {
       for (size_t i; (i = taken_.fetch_add(1, std::memory_order_relaxed)) < tasks_.size();) {
         const Task& task = tasks_[i];
         if (task.ids_begin == task.ids_end || (has_room && task.buffer == &first)) continue;
-        std::memcpy(ids + task.first_id, task.buffer->data() + task.ids_begin, (task.ids_end - task.ids_begin) * sizeof(uint32_t));
+        std::memcpy(ids + task.first_id, task.buffer->data() + task.ids_begin,
+                    (task.ids_end - task.ids_begin) * sizeof(uint32_t));
       }
     };
     {
@@ -271,21 +306,21 @@ class FastTokenizer::Batch {
   const FastTokenizer& tokenizer_;
   const std::span<const SourceText> texts_;
   const Call& call_;
-  std::vector<Task> tasks_;      // Each is changed only by the thread that took it.
-  std::vector<Worker> workers_;  // One for each thread.
+  std::vector<Task> tasks_;                 // Each is changed only by the thread that took it.
+  std::vector<Worker> workers_;             // One for each thread.
   std::atomic<size_t> taken_ = 0;           // How many tasks somebody has begun.
   std::atomic<size_t> next_from_back_ = 0;  // Of those, by others than the first thread.
 };
 
-Result<TokenBatch> FastTokenizer::encode_texts(std::span<const SourceText> texts, const EncodeOptions& options,
-                                               unsigned threads) const {
+Result<TokenBatch> FastTokenizer::encode_texts(std::span<const SourceText> texts,
+                                               const EncodeOptions& options, unsigned threads) const {
   if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
   LMEMO_ASSIGN(const Call call, call_of(options));
   return Batch(*this, texts, call).run(threads);
 }
 
-Result<TokenBatch> FastTokenizer::encode_batch(std::span<const std::string_view> texts, const EncodeOptions& options,
-                                               unsigned threads) const {
+Result<TokenBatch> FastTokenizer::encode_batch(std::span<const std::string_view> texts,
+                                               const EncodeOptions& options, unsigned threads) const {
   std::vector<SourceText> sources;
   sources.reserve(texts.size());
   for (const std::string_view text : texts) sources.push_back(SourceText::of(text));

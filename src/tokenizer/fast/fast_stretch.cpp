@@ -19,7 +19,9 @@ constexpr size_t kMaxStretch = std::numeric_limits<uint32_t>::max();
 class FastTokenizer::Block {
  public:
   Block(const FastTokenizer& tokenizer, const char* end, Scratch& scratch, IdBuffer& ids)
-      : tokenizer_(tokenizer), end_(end), made_(scratch.made), ids_(ids) {}
+      : tokenizer_(tokenizer), end_(end), made_(scratch.made), ids_(ids), texts_(scratch.new_texts) {
+    texts_.clear();
+  }
 
   // The pieces from `at` on, as many as a block has; goes on behind them.
   Status encode(const char*& at) {
@@ -64,7 +66,7 @@ class FastTokenizer::Block {
       out = ids_.room_for(byte_count - pieces_[i].end);
     }
     ids_.advance_to(out);
-    return text_count_ >= kEnough ? add_missing() : Status();
+    return texts_.size() >= kEnough ? add_missing() : Status();
   }
 
   // Puts in what was left out. Requires: that room for it was made before.
@@ -72,8 +74,8 @@ class FastTokenizer::Block {
     if (missing_count_ == 0) return {};
     made_.cut_to(0);
     IdRange ranges[kPieces];
-    LMEMO_TRY(tokenizer_.plan_.model->encode_short({texts_, text_count_}, made_, ranges));
-    for (size_t i = 0; i < text_count_; ++i) remember(i, made_.in(ranges[i]));
+    LMEMO_TRY(tokenizer_.plan_.model->encode_short(texts_, made_, ranges));
+    for (size_t i = 0; i < texts_.size(); ++i) remember(i, made_.in(ranges[i]));
 
     size_t added = 0;
     for (size_t i = 0; i < missing_count_; ++i) added += ranges[missing_[i].text].count;
@@ -91,7 +93,8 @@ class FastTokenizer::Block {
       to -= ids.size();
       for (size_t k = 0; k < ids.size(); ++k) to[k] = ids[k];
     }
-    missing_count_ = text_count_ = missing_bytes_ = 0;
+    missing_count_ = missing_bytes_ = 0;
+    texts_.clear();
     return {};
   }
 
@@ -112,10 +115,9 @@ class FastTokenizer::Block {
   void leave_out(size_t piece) {
     const std::string_view text = piece_at(piece);
     uint32_t number = 0;
-    while (number < text_count_ && texts_[number] != text) ++number;
-    if (number == text_count_) {
-      ++text_count_;
-      texts_[number] = text;
+    while (number < texts_.size() && texts_[number] != text) ++number;
+    if (number == texts_.size()) {
+      texts_.push_back(text);
       if (text.size() <= PieceTable::kMaxKeyBytes) text_keys_[number] = keys_[piece];
     }
     missing_[missing_count_++] = {number, ids_.size()};
@@ -143,9 +145,9 @@ class FastTokenizer::Block {
   // What was left out, up to kPieces times.
   Missing missing_[kPieces];
   size_t missing_count_ = 0, missing_bytes_ = 0;
-  std::string_view texts_[kPieces];     // Each once.
+  std::vector<std::string_view>&
+      texts_;  // Each once. A short text would feel the time to make an array of them.
   PieceTable::Key text_keys_[kPieces];  // Of those that have one.
-  size_t text_count_ = 0;
 };
 
 Status FastTokenizer::encode_stretch(std::string_view stretch, Scratch& scratch, IdBuffer& ids) const {

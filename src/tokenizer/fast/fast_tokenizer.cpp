@@ -4,11 +4,14 @@
 #include <limits>
 
 #include "tokenizer/fast/saved_pieces.h"
+#include "tokenizer/unicode/mappings.h"
+#include "tokenizer/unicode/properties.h"
 
 namespace lmemo::tokenizer {
 namespace {
 
-constexpr unsigned kTableBits = 20;  // 32 MiB for pieces and 4 MiB for their further ids, if they are ever all used.
+constexpr unsigned kTableBits =
+    20;  // 32 MiB for pieces and 4 MiB for their further ids, if they are ever all used.
 constexpr unsigned kLongTableBits = 16;  // 7 MiB.
 
 }  // namespace
@@ -22,6 +25,10 @@ FastTokenizer::FastTokenizer(Parts parts, FastPlan plan)
       table_(kTableBits),
       long_table_(kLongTableBits) {
   put_known();
+  if (may_cut_) {  // The tables that say where are made now, not while the first text waits.
+    (void)has_flag(0x80, kRegexSpace);
+    (void)may_change_in_nfc(0x80);
+  }
 }
 
 // The table's lines are fetched some pieces ahead.
@@ -37,7 +44,8 @@ void FastTokenizer::put_known() {
 }
 
 Result<FastTokenizer::Call> FastTokenizer::call_of(const EncodeOptions& options) const {
-  const size_t added = parts_.post_processor && options.add_special_tokens ? parts_.post_processor->added_count() : 0;
+  const size_t added =
+      parts_.post_processor && options.add_special_tokens ? parts_.post_processor->added_count() : 0;
   LMEMO_ASSIGN(LengthRules rules, length_rules_for(options, parts_.truncation, parts_.padding, added));
   return Call{options.add_special_tokens, options.add_special_tokens ? special_frame_ : plain_frame_, added,
               std::move(rules)};
@@ -73,7 +81,8 @@ void FastTokenizer::finish(IdBuffer& ids, size_t first, const Call& call) const 
     ids.append(sequence);
 }
 
-Status FastTokenizer::encode_text(std::string_view text, const Call& call, Scratch& scratch, IdBuffer& ids) const {
+Status FastTokenizer::encode_text(std::string_view text, const Call& call, Scratch& scratch,
+                                  IdBuffer& ids) const {
   const size_t first = ids.size();
   if (call.is_simple()) ids.append(call.frame.before);
   LMEMO_TRY(encode_raw(text, false, scratch, ids));
@@ -86,10 +95,13 @@ Status FastTokenizer::encode_text(std::string_view text, const Call& call, Scrat
 }
 
 // Added tokens of the raw text, and what lies between them.
-Status FastTokenizer::encode_raw(std::string_view text, bool is_behind_cut, Scratch& scratch, IdBuffer& ids) const {
+Status FastTokenizer::encode_raw(std::string_view text, bool is_behind_cut, Scratch& scratch,
+                                 IdBuffer& ids) const {
   const TextRewriter* const normalizer = plan_.normalizer.get();
-  const TextRewriter* const at_start = is_behind_cut && plan_.behind_cut ? plan_.behind_cut.get() : normalizer;
-  if (!parts_.added_tokens.has_raw(text)) return text.empty() ? Status() : encode_segment(text, at_start, scratch, ids);
+  const TextRewriter* const at_start =
+      is_behind_cut && plan_.behind_cut ? plan_.behind_cut.get() : normalizer;
+  if (!parts_.added_tokens.has_raw(text))
+    return text.empty() ? Status() : encode_segment(text, at_start, scratch, ids);
   LMEMO_ASSIGN(const std::vector<Segment> segments, parts_.added_tokens.split_raw(text));
   for (const Segment& segment : segments) {
     if (segment.start == segment.end) continue;
@@ -120,7 +132,8 @@ Status FastTokenizer::encode_segment(std::string_view text, const TextRewriter* 
   return {};
 }
 
-Result<std::vector<uint32_t>> FastTokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+Result<std::vector<uint32_t>> FastTokenizer::encode(std::string_view text,
+                                                    const EncodeOptions& options) const {
   LMEMO_ASSIGN(const Call call, call_of(options));
   LMEMO_TRY(expect_utf8(text));
   Scratch scratch;

@@ -57,6 +57,7 @@ class FastTokenizer final : public ReferenceTokenizer {
     std::string normalized;
     std::string spaced;
     IdBuffer made;
+    std::vector<std::string_view> new_texts;
   };
 
   // What the post-processor puts around a text.

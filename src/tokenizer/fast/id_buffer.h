@@ -11,7 +11,7 @@ namespace lmemo::tokenizer {
 
 // Some ids in a row.
 struct IdRange {
-  size_t first = 0, count = 0;
+  size_t first, count;
 };
 
 class IdBuffer {

@@ -26,20 +26,24 @@ uint64_t hash_of(std::string_view piece) {
 
 LongPieceTable::LongPieceTable(unsigned log2_entries)
     : mask_((size_t{1} << log2_entries) - 1), arena_capacity_((mask_ + 1) * kArenaBytes) {
-  entries_ = static_cast<Entry*>(lazy_memory((mask_ + 1) * sizeof(Entry)));
-  arena_ = static_cast<std::byte*>(lazy_memory(arena_capacity_));
+  entries_ = static_cast<Entry*>(lazy_memory(all_bytes()));
+  arena_ = reinterpret_cast<std::byte*>(entries_ + mask_ + 1);
 }
 
-LongPieceTable::~LongPieceTable() {
-  ::munmap(entries_, (mask_ + 1) * sizeof(Entry));
-  ::munmap(arena_, arena_capacity_);
+LongPieceTable::~LongPieceTable() { ::munmap(entries_, all_bytes()); }
+
+// In one piece, for huge pages: the entries alone are too few, and every small page would cost a fault.
+size_t LongPieceTable::all_bytes() const {
+  const size_t bytes = (mask_ + 1) * sizeof(Entry) + arena_capacity_;
+  return bytes < kHugePage ? bytes : (bytes + kHugePage - 1) / kHugePage * kHugePage;
 }
 
 bool LongPieceTable::is_piece(uint64_t start, std::string_view piece) const {
   Counts counts;
   std::memcpy(&counts, arena_ + start, sizeof counts);
   return counts.bytes == piece.size() &&
-         std::memcmp(arena_ + start + sizeof counts + counts.ids * sizeof(uint32_t), piece.data(), piece.size()) == 0;
+         std::memcmp(arena_ + start + sizeof counts + counts.ids * sizeof(uint32_t), piece.data(),
+                     piece.size()) == 0;
 }
 
 uint32_t* LongPieceTable::copy_ids(std::string_view piece, uint32_t* out) const {
@@ -76,7 +80,8 @@ void LongPieceTable::put(std::string_view piece, std::span<const uint32_t> ids) 
     std::memcpy(arena_ + start + sizeof counts, ids.data(), ids.size_bytes());
     std::memcpy(arena_ + start + sizeof counts + ids.size_bytes(), piece.data(), piece.size());
     // Another thread may have taken the place meanwhile: then this piece has to wait for its next time.
-    if (!entries_[place].hash.compare_exchange_strong(found, kBeingWritten, std::memory_order_relaxed)) return;
+    if (!entries_[place].hash.compare_exchange_strong(found, kBeingWritten, std::memory_order_relaxed))
+      return;
     entries_[place].start.store(start, std::memory_order_relaxed);
     entries_[place].hash.store(hash, std::memory_order_release);
     return;

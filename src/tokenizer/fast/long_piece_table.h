@@ -61,12 +61,14 @@ class LongPieceTable {
     std::atomic<uint64_t> start;  // In the arena: number of bytes, number of ids (u32 each), ids, bytes.
   };
 
+  size_t all_bytes() const;
   bool is_piece(uint64_t start, std::string_view piece) const;
 
   const size_t mask_;
   const size_t arena_capacity_;
   Entry* entries_;
-  std::byte* arena_;  // What an entry points to is written before the entry, and never again.
+  std::byte*
+      arena_;  // Behind the entries. What an entry points to is written before the entry, and never again.
   std::atomic<uint64_t> arena_used_ = 0;
 };
 

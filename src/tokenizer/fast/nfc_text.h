@@ -1,14 +1,26 @@
 // NFC of texts that mostly have it already: only what may change is normalized.
 #pragma once
 
+#include <bitset>
 #include <string>
 #include <string_view>
 
-#include "tokenizer/reference/normalizer.h"
+#include "tokenizer/fast/text_rewriter.h"
 
 namespace lmemo::tokenizer {
 
-// The text itself, or its normal form in `scratch`. `nfc` is the NFC normalizer. Requires: well-formed UTF-8.
-std::string_view nfc_text(std::string_view text, const Normalizer& nfc, std::string& scratch);
+class NfcText final : public TextRewriter {
+ public:
+  // The NFC normalizer, which has to outlive it.
+  explicit NfcText(const Normalizer& nfc);
+
+  std::string_view rewrite(std::string_view text, std::string& scratch) const override;
+
+ private:
+  size_t end_of_untouched(std::string_view text, size_t at) const;
+
+  const Normalizer& nfc_;
+  std::bitset<256> is_touched_;  // By the first byte: whether there is a character that may change.
+};
 
 }  // namespace lmemo::tokenizer

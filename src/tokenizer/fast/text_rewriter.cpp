@@ -5,17 +5,6 @@
 namespace lmemo::tokenizer {
 namespace {
 
-class NfcRewriter final : public TextRewriter {
- public:
-  explicit NfcRewriter(const Normalizer& nfc) : nfc_(nfc) {}
-  std::string_view rewrite(std::string_view text, std::string& scratch) const override {
-    return nfc_text(text, nfc_, scratch);
-  }
-
- private:
-  const Normalizer& nfc_;
-};
-
 class ReferenceRewriter final : public TextRewriter {
  public:
   explicit ReferenceRewriter(const Normalizer& normalizer) : normalizer_(normalizer) {}
@@ -31,7 +20,7 @@ class ReferenceRewriter final : public TextRewriter {
 }  // namespace
 
 std::unique_ptr<TextRewriter> make_reference_rewriter(const Normalizer& normalizer, bool makes_nfc) {
-  if (makes_nfc) return std::make_unique<NfcRewriter>(normalizer);
+  if (makes_nfc) return std::make_unique<NfcText>(normalizer);
   return std::make_unique<ReferenceRewriter>(normalizer);
 }
 

@@ -21,6 +21,13 @@ struct TwoStages {
     size_t run = 0;
     std::array<uint16_t, kBlock> block;
     for (char32_t first = 0; first < kCodePoints; first += kBlock) {
+      // Most blocks lie in one run, as the one before.
+      const bool is_inside =
+          run + 1 == kPropertyRuns.size() || kPropertyRuns[run + 1].first >= first + kBlock;
+      if (is_inside && first >= kBlock && kPropertyRuns[run].first <= first - kBlock) {
+        block_of[first / kBlock] = block_of[first / kBlock - 1];
+        continue;
+      }
       for (size_t at = 0; at < kBlock; ++at) {
         while (run + 1 < kPropertyRuns.size() && kPropertyRuns[run + 1].first <= first + at) ++run;
         block[at] = kPropertyRuns[run].record;
