@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/followed.h"
 #include "base/hex.h"
 #include "base/own_parts.h"
 
@@ -59,7 +60,7 @@ bool is_segment_name(std::string_view name, std::string_view suffix) {
 }
 
 Result<std::unique_ptr<Store>> open_store(const Path& directory, StoreOptions options) {
-  return open_disk_store(directory, std::move(options), StoreEnvironment{});
+  return open_disk_store(followed(directory), std::move(options), StoreEnvironment{});
 }
 
 Result<std::unique_ptr<Store>> open_disk_store(const Path& directory, StoreOptions options,

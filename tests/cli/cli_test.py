@@ -165,6 +165,35 @@ def test_every_file_that_lmemo_writes_can_be_inspected_and_damage_in_it_is_seen(
         assert lmemo.run("inspect", str(files[name])).returncode == 4, name
 
 
+def test_a_link_to_a_directory_is_as_good_as_the_directory(lmemo: Lmemo) -> None:
+    tokenizer = str(ROOT / "examples" / "tokenizer")
+    (lmemo.directory / "tree").mkdir()
+    (lmemo.directory / "tree" / "a.txt").write_text("some words")
+    (lmemo.directory / "rows.jsonl").write_text('{"text": "some words"}\n' * 3)
+    for name in ("store", "chunks", "set", "cache"):
+        (lmemo.directory / f"disk/{name}").mkdir(parents=True)
+        (lmemo.directory / name).symlink_to(f"disk/{name}")
+    for words in (
+        ["sections", "sync", "tree", "-t", tokenizer],
+        ["verify"],
+        ["repair"],
+        ["show"],
+        ["chunks", "build", "rows.jsonl", "-t", tokenizer, "-o", "chunks"],
+        ["chunks", "verify", "chunks"],
+        ["report", "--chunks", "chunks"],
+        ["dataset", "build", "--train-file", "rows.jsonl", "-t", tokenizer, "-o", "set"],
+        ["dataset", "check", "set", "--train-file", "rows.jsonl", "-t", tokenizer],
+    ):
+        ran = lmemo.run(*words, "--store", "store")
+        assert (ran.returncode, "warning" in ran.stderr) == (0, False), f"{words}: {ran.stderr}"
+    for word in ("sync", "sync"):  # The store does not exist yet, and its parent is a link.
+        ran = lmemo.run("sections", word, "tree", "-t", tokenizer, XDG_CACHE_HOME=str(lmemo.directory / "cache"))
+        assert ran.returncode == 0, ran.stderr
+    assert package.ChunkSet(lmemo.directory / "chunks").is_complete
+    with package.Store(lmemo.directory / "store") as store:
+        assert store.stats().entries > 0 and store.verify().is_clean
+
+
 def test_errors_are_json_too_and_still_words(lmemo: Lmemo) -> None:
     ran = lmemo.run("show", "--json")
     assert ran.returncode == 1

@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/followed.h"
 #include "base/tick_clock.h"
 #include "base/units.h"
 #include "cli/tokenizer_argument.h"
@@ -61,7 +62,7 @@ Result<std::shared_ptr<const Tokenizer>> tokenizer_of_plan(CommandContext& conte
 }
 
 Path directory_argument(const CommandContext& context, const std::string& text) {
-  return (context.environment.working_directory / text).lexically_normal();
+  return followed((context.environment.working_directory / text).lexically_normal());
 }
 
 Result<Plan> existing_plan(const Path& directory) {

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file_system.h"
+#include "base/followed.h"
 #include "base/units.h"
 #include "cli/command_context.h"
 #include "cli/commands/all_commands.h"
@@ -138,7 +139,7 @@ int run_report(CommandContext& context) {
       return fail(context, status.error());
   }
   for (const std::string& chunks : context.arguments.texts("chunks")) {
-    const Status status = gather_chunks(context.environment.working_directory / chunks, report, watch);
+    const Status status = gather_chunks(followed(context.environment.working_directory / chunks), report, watch);
     if (!status.ok()) return fail(context, status.error());
   }
   judge(report);

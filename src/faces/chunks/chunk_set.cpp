@@ -2,6 +2,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "base/followed.h"
 #include "base/sha256.h"
 #include "faces/chunks/plan.h"
 #include "faces/chunks/set_directory.h"
@@ -191,7 +192,7 @@ class DirectoryChunkSet final : public ChunkSet {
 
 Result<std::shared_ptr<const ChunkSet>> ChunkSet::open(const std::filesystem::path& directory,
                                                        const ChunkSetOptions& options) {
-  return DirectoryChunkSet::open(directory, options);
+  return DirectoryChunkSet::open(followed(directory), options);
 }
 
 }  // namespace lmemo

@@ -17,6 +17,7 @@
 #include <string>
 
 #include "base/file_system.h"
+#include "base/followed.h"
 #include "lmemo/dataset.h"
 
 namespace lmemo::dataset {
@@ -27,7 +28,7 @@ inline constexpr const char* kTokenizerFolder = "tokenizer";
 
 class SetDirectory {
  public:
-  explicit SetDirectory(std::filesystem::path directory) : directory_(std::move(directory)) {}
+  explicit SetDirectory(const std::filesystem::path& directory) : directory_(followed(directory)) {}
 
   const std::filesystem::path& path() const { return directory_; }
   std::filesystem::path private_path() const { return directory_ / ".lmemo"; }
