@@ -302,7 +302,7 @@ TEST_CASE("a limit on the size of files costs later hits, not the work") {
           small.rlim_cur = 20'000;
           ::setrlimit(RLIMIT_FSIZE, &small);
         },
-        [&] { ::setrlimit(RLIMIT_FSIZE, &limit); }, ErrorCode::io_error);
+        [&] { ::setrlimit(RLIMIT_FSIZE, &limit); }, ErrorCode::no_space);
   });
   CHECK_FALSE(child.wants_a_turn());
   CHECK(child.exit_code() == 0);
