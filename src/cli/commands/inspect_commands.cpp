@@ -172,7 +172,7 @@ std::vector<CommandSpec> inspect_commands() {
   inspect.summary = "print what is in a file that lmemo wrote, damaged or not";
   inspect.details = "With --quiet: the digests of all sound records.";
   inspect.positionals = {{.name = "FILE",
-                          .help = "a segment, sealed or not; a chunk, a plan, metrics.db, JSON, …",
+                          .help = "a segment, sealed or not; a chunk, a plan, metrics.db, JSON",
                           .type = ValueType::file}};
   inspect.options = {{.name = "records",
                       .type = ValueType::text,
