@@ -28,7 +28,8 @@ struct Options {
 };
 
 constexpr char kUsage[] =
-    "usage: store_bench [--full] [--json] [--rounds N] [--only find,put,open,compact,processes] [--directory DIR]\n"
+    "usage: store_bench [--full] [--json] [--rounds N] [--only find,put,open,compact,processes] [--directory "
+    "DIR]\n"
     "Data goes below DIR (default: $TMPDIR, else build/bench-data) and is removed at the end.\n";
 
 [[noreturn]] void misuse(const std::string& what) {
@@ -82,12 +83,14 @@ void run(const Options& options, const std::filesystem::path& scratch) {
     const Workload small("1,000,000 of 200 B", 1'000'000, 200, 200);
     // A million files take minutes to make and to delete.
     if (!options.is_full) report.skip("one file per entry, 1,000,000 of 200 B", "only with --full");
-    measure_finds(context, small, options.is_full && context.has_room(8 * kGiB, "1,000,000 files"), false, false);
+    measure_finds(context, small, options.is_full && context.has_room(8 * kGiB, "1,000,000 files"), false,
+                  false);
   }
   if (wants("put")) {
     measure_puts(context, medium, 1.5);
     measure_puts(context, Workload("1,000,000 of 200 B", 1'000'000, 200, 200), 1.5);
-    measure_puts(context, Workload("20,000 of 200 B", 20'000, 200, 200), {});  // LMDB's best: its tree is still small.
+    measure_puts(context, Workload("20,000 of 200 B", 20'000, 200, 200),
+                 {});  // LMDB's best: its tree is still small.
     measure_puts_of_files(context, Workload("2,000 of 4–20 KB", 2000, 4000, 20000));
   }
   if (wants("open")) measure_opening(context);
@@ -100,7 +103,8 @@ void run(const Options& options, const std::filesystem::path& scratch) {
     const Workload huge("1,000,000 of 4–20 KB", 1'000'000, 4000, 20000);
     if (wants("put")) measure_puts(context, huge, 1.5);
     if (wants("find")) measure_finds(context, huge, false, true, true);
-    report.skip("one file per entry, 1,000,000 of 4–20 KB", "16 GB of files: neither fits the page cache nor an hour");
+    report.skip("one file per entry, 1,000,000 of 4–20 KB",
+                "16 GB of files: neither fits the page cache nor an hour");
   }
   report.finish();
 }

@@ -17,7 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 0: {
       ChunkRows rows;
       const std::vector<uint32_t> ids(65536, 7);
-      const BlockFrame frame{.rows = 4, .sequence_length = 64, .vocab_size = 300, .has_ranks = (data[0] & 64) != 0, .ids = ids};
+      const BlockFrame frame{
+          .rows = 4, .sequence_length = 64, .vocab_size = 300, .has_ranks = (data[0] & 64) != 0, .ids = ids};
       if (decode_block(bytes, frame, rows).ok()) {
         fuzz::require(rows.row_count() == 4);
         for (size_t row = 0; row < 4; ++row) fuzz::require(rows.tokens_of(row).size() <= 64);

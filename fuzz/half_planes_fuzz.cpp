@@ -12,6 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!decompress_halves(bytes, numbers).ok()) return 0;
   std::string again;
   std::vector<uint16_t> back(numbers.size());
-  if (!compress_halves(numbers, again).ok() || !decompress_halves(bytes_of(again), back).ok() || back != numbers) std::abort();
+  if (!compress_halves(numbers, again).ok() || !decompress_halves(bytes_of(again), back).ok() ||
+      back != numbers)
+    std::abort();
   return 0;
 }

@@ -12,7 +12,8 @@ void look(lmemo::ValueReader& reader, int depth) {
   if (depth > kMaxValueDepth) return;
   const auto item = reader.next();
   if (!item.ok()) return;
-  const bool is_array = item->tag == ValueTag::array || item->tag == ValueTag::tensor || item->tag == ValueTag::scalar;
+  const bool is_array =
+      item->tag == ValueTag::array || item->tag == ValueTag::tensor || item->tag == ValueTag::scalar;
   if (is_array) {
     fuzz::require(item->array_bytes() <= 8 * item->data.size());
     std::vector<std::byte> elements(item->array_bytes());

@@ -78,8 +78,8 @@ std::string describe_machine(const std::filesystem::path& directory) {
       case 0x794c7630: file_system = "overlayfs"; break;
       default: break;
     }
-  return cpu + ", " + std::to_string(::sysconf(_SC_NPROCESSORS_ONLN)) + " CPUs, " + number_text(memory_gib, 0) +
-         " GiB, " + system.sysname + " " + system.release + ", " + file_system;
+  return cpu + ", " + std::to_string(::sysconf(_SC_NPROCESSORS_ONLN)) + " CPUs, " +
+         number_text(memory_gib, 0) + " GiB, " + system.sysname + " " + system.release + ", " + file_system;
 }
 
 std::string number_text(double number, int decimals) {
@@ -107,16 +107,17 @@ std::string bar_text(const Line& line) {
 void Report::begin(const std::string& machine) {
   machine_ = machine;
   if (is_json_) return;
-  std::printf("%s\n\n| measure | data | result | figure | bar | met |\n|---|---|---|---|---|---|\n", machine.c_str());
+  std::printf("%s\n\n| measure | data | result | figure | bar | met |\n|---|---|---|---|---|---|\n",
+              machine.c_str());
   std::fflush(stdout);
 }
 
 void Report::add(Line line) {
   if (!is_json_) {
     const std::optional<bool> met = line.is_met();
-    std::printf("| %s | %s | %s | %s %s | %s | %s |\n", line.measure.c_str(), line.data.c_str(), line.result.c_str(),
-                number_text(line.figure, line.figure < 10 ? 2 : 1).c_str(), line.unit.c_str(), bar_text(line).c_str(),
-                met ? (*met ? "yes" : "**no**") : "");
+    std::printf("| %s | %s | %s | %s %s | %s | %s |\n", line.measure.c_str(), line.data.c_str(),
+                line.result.c_str(), number_text(line.figure, line.figure < 10 ? 2 : 1).c_str(),
+                line.unit.c_str(), bar_text(line).c_str(), met ? (*met ? "yes" : "**no**") : "");
     std::fflush(stdout);
   }
   lines_.push_back(std::move(line));

@@ -35,7 +35,8 @@ void run_once(Contestant& contestant, bool counts) {
     return (thread_cpu_seconds() - start) / static_cast<double>(finds * times);
   };
   const double first = seconds_per_find(1), others = passes == 0 ? first : seconds_per_find(passes);
-  if (bytes != contestant.expected_bytes * (1 + passes)) fail(contestant.name + " did not find what was stored");
+  if (bytes != contestant.expected_bytes * (1 + passes))
+    fail(contestant.name + " did not find what was stored");
   if (!counts) return;
   contestant.first_passes.push_back(first);
   contestant.samples.push_back(others);
@@ -72,7 +73,8 @@ void measure_finds(const Context& context, const Workload& workload, bool with_f
   Contestant file_miss{"one file per entry miss", &files, &absent, [] {}, 0};
 
   // Those who share a store stand together.
-  std::vector<std::vector<Contestant*>> groups = {{&hit, &miss}, {&lmdb_hit, &lmdb_renewed, &lmdb_begun, &lmdb_miss}};
+  std::vector<std::vector<Contestant*>> groups = {{&hit, &miss},
+                                                  {&lmdb_hit, &lmdb_renewed, &lmdb_begun, &lmdb_miss}};
   if (with_checks) groups[0].push_back(&checked);
   if (with_files) groups.push_back({&file_hit, &file_miss});
   const auto run_rounds = [&](std::span<const std::vector<Contestant*>> contestants) {
@@ -100,14 +102,15 @@ void measure_finds(const Context& context, const Workload& workload, bool with_f
 
   const auto ratio = [&](const Contestant& slow) { return median(ratios(slow.samples, hit.samples)); };
   Report& report = context.report;
-  report.add({"find, against LMDB: one snapshot for all finds", workload.name(), beside({&hit, &lmdb_hit}), ratio(lmdb_hit),
-              "x", 5});
-  report.add({"find, against LMDB: transaction renewed for every find", workload.name(), beside({&hit, &lmdb_renewed}),
-              ratio(lmdb_renewed), "x", 5});
-  report.add({"find, against LMDB: transaction begun for every find", workload.name(), beside({&hit, &lmdb_begun}),
-              ratio(lmdb_begun), "x"});
+  report.add({"find, against LMDB: one snapshot for all finds", workload.name(), beside({&hit, &lmdb_hit}),
+              ratio(lmdb_hit), "x", 5});
+  report.add({"find, against LMDB: transaction renewed for every find", workload.name(),
+              beside({&hit, &lmdb_renewed}), ratio(lmdb_renewed), "x", 5});
+  report.add({"find, against LMDB: transaction begun for every find", workload.name(),
+              beside({&hit, &lmdb_begun}), ratio(lmdb_begun), "x"});
   report.add({"the first pass after others filled the caches, against LMDB: one snapshot", workload.name(),
-              "lmemo " + seconds_text(median(hit.first_passes)) + "; LMDB " + seconds_text(median(lmdb_hit.first_passes)),
+              "lmemo " + seconds_text(median(hit.first_passes)) + "; LMDB " +
+                  seconds_text(median(lmdb_hit.first_passes)),
               median(ratios(lmdb_hit.first_passes, hit.first_passes)), "x"});
   if (with_files)
     report.add({"find, against files", workload.name(), beside({&hit, &file_hit}), ratio(file_hit), "x", 30});

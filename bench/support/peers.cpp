@@ -27,7 +27,9 @@ StoreOptions bench_options(CheckPolicy check) {
   StoreOptions options;
   options.max_bytes = uint64_t{100} << 30;  // Large, but there: the limit is looked after as in real life.
   options.check = check;
-  options.on_notice = [](const Notice& notice) { std::fprintf(stderr, "bench: notice: %s\n", notice.message.c_str()); };
+  options.on_notice = [](const Notice& notice) {
+    std::fprintf(stderr, "bench: notice: %s\n", notice.message.c_str());
+  };
   return options;
 }
 
@@ -86,7 +88,8 @@ struct LmdbPeer::Handles {
   MDB_txn* reading = nullptr;
 };
 
-LmdbPeer::LmdbPeer(std::filesystem::path directory, Writes writes) : Peer(std::move(directory)), writes_(writes) {}
+LmdbPeer::LmdbPeer(std::filesystem::path directory, Writes writes)
+    : Peer(std::move(directory)), writes_(writes) {}
 LmdbPeer::~LmdbPeer() { close(); }
 
 void LmdbPeer::start(bool without_sync) {
@@ -106,7 +109,8 @@ void LmdbPeer::start(bool without_sync) {
 void LmdbPeer::put(const Workload& workload, size_t first, size_t end) {
   MDB_txn* transaction = nullptr;
   for (size_t i = first; i < end; ++i) {
-    if (transaction == nullptr) check(mdb_txn_begin(handles_->environment, nullptr, 0, &transaction), "begin");
+    if (transaction == nullptr)
+      check(mdb_txn_begin(handles_->environment, nullptr, 0, &transaction), "begin");
     MDB_val key = value_of(workload.key(i).digest().bytes), value = value_of(workload.value(i));
     check(mdb_put(transaction, handles_->database, &key, &value, 0), "put");
     if ((i + 1 - first) % kEntriesPerFlush != 0 && i + 1 != end) continue;
@@ -217,7 +221,8 @@ uint64_t FilesPeer::find_all(std::span<const Digest> digests) {
     if (file < 0) continue;
     struct stat status;
     if (::fstat(file, &status) == 0) {
-      if (buffer.size() < static_cast<size_t>(status.st_size)) buffer.resize(static_cast<size_t>(status.st_size));
+      if (buffer.size() < static_cast<size_t>(status.st_size))
+        buffer.resize(static_cast<size_t>(status.st_size));
       const ssize_t got = ::read(file, buffer.data(), static_cast<size_t>(status.st_size));
       if (got > 0) bytes += static_cast<uint64_t>(got);
     }

@@ -74,7 +74,11 @@ class LmdbPeer : public Peer {
   void open() override;
   uint64_t find_all(std::span<const Digest> digests) override;
   void close() override;
-  enum class Reads { of_a_snapshot, renewed, begun };  // What is done before every find: nothing, renew, abort and begin.
+  enum class Reads {
+    of_a_snapshot,
+    renewed,
+    begun
+  };  // What is done before every find: nothing, renew, abort and begin.
   void set_reads(Reads reads) { reads_ = reads; }
 
  private:

@@ -81,7 +81,8 @@ struct Outcome {
 
 // bytes_per_second 0: no writer.
 Outcome run_processes(const Workload& workload, const Workload& fresh, std::span<const Digest> present,
-                      std::span<const Digest> absent, const std::filesystem::path& scratch, double bytes_per_second) {
+                      std::span<const Digest> absent, const std::filesystem::path& scratch,
+                      double bytes_per_second) {
   const std::filesystem::path directory = scratch / "processes";
   LmemoPeer filler(directory, CheckPolicy::first_find);
   filler.fill(workload);
@@ -94,8 +95,10 @@ Outcome run_processes(const Workload& workload, const Workload& fresh, std::span
     children.push_back(start_process(
         [&] { read_until_stopped(board, directory, present, absent, reader * present.size() / 2); }));
   if (bytes_per_second > 0)
-    children.push_back(start_process([&] { write_until_stopped(board, directory, fresh, bytes_per_second); }));
-  while (board.ready < static_cast<int>(children.size())) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    children.push_back(
+        start_process([&] { write_until_stopped(board, directory, fresh, bytes_per_second); }));
+  while (board.ready < static_cast<int>(children.size()))
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const double start = now_seconds();
   board.go = true;
   std::this_thread::sleep_for(std::chrono::duration<double>(kSeconds));
@@ -105,7 +108,8 @@ Outcome run_processes(const Workload& workload, const Workload& fresh, std::span
     int status = 0;
     if (::waitpid(child, &status, 0) != child || status != 0) fail("a process of the benchmark failed");
   }
-  const Outcome outcome{static_cast<double>(board.finds) / seconds, static_cast<double>(board.written_bytes) / seconds,
+  const Outcome outcome{static_cast<double>(board.finds) / seconds,
+                        static_cast<double>(board.written_bytes) / seconds,
                         static_cast<double>(board.finds) / (static_cast<double>(board.reader_cpu_ns) * 1e-9)};
   ::munmap(memory, sizeof(Board));
   filler.remove();
@@ -120,7 +124,8 @@ void measure_processes(const Context& context, const Workload& workload) {
   const auto run = [&](double bytes_per_second) {
     return run_processes(workload, fresh, present, absent, context.scratch, bytes_per_second);
   };
-  std::vector<double> throttled, throttled_by_cpu, unthrottled, alone_rates, throttled_written, unthrottled_written;
+  std::vector<double> throttled, throttled_by_cpu, unthrottled, alone_rates, throttled_written,
+      unthrottled_written;
   for (int round = 0; round < context.rounds; ++round) {
     const Outcome alone = run(0), slow = run(kThrottledBytesPerSecond), fast = run(1e12);
     alone_rates.push_back(alone.finds_per_second);
@@ -136,8 +141,8 @@ void measure_processes(const Context& context, const Workload& workload) {
   };
   context.report.add({"two readers beside a writer held to 20 MB/s: of readers alone", workload.name(),
                       beside(throttled_written), 100 * median(throttled), "%", 80});
-  context.report.add({"the same, finds per CPU second (what a busy machine takes away is not counted)", workload.name(),
-                      "", 100 * median(throttled_by_cpu), "%"});
+  context.report.add({"the same, finds per CPU second (what a busy machine takes away is not counted)",
+                      workload.name(), "", 100 * median(throttled_by_cpu), "%"});
   context.report.add({"two readers beside an unthrottled writer: of readers alone", workload.name(),
                       beside(unthrottled_written), 100 * median(unthrottled), "%"});
 }

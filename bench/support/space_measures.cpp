@@ -51,16 +51,27 @@ Opening time_opening(const Context& context, const Workload& workload) {
   return {median(ours), median(theirs)};
 }
 
-void report_opening(const Context& context, const Workload& workload, const Opening& opening, double at_most_ms) {
-  context.report.add({"open to first find", workload.name(),
-                      "lmemo " + seconds_text(opening.lmemo_seconds) + "; LMDB " + seconds_text(opening.lmdb_seconds),
-                      opening.lmemo_seconds * 1e3, "ms", {}, at_most_ms});
+void report_opening(const Context& context, const Workload& workload, const Opening& opening,
+                    double at_most_ms) {
+  context.report.add(
+      {"open to first find",
+       workload.name(),
+       "lmemo " + seconds_text(opening.lmemo_seconds) + "; LMDB " + seconds_text(opening.lmdb_seconds),
+       opening.lmemo_seconds * 1e3,
+       "ms",
+       {},
+       at_most_ms});
 }
 
-void report_growth(const Context& context, const std::string& data, const Opening& small, const Opening& large) {
-  context.report.add({"open does not grow with the bytes", data,
+void report_growth(const Context& context, const std::string& data, const Opening& small,
+                   const Opening& large) {
+  context.report.add({"open does not grow with the bytes",
+                      data,
                       seconds_text(small.lmemo_seconds) + "; " + seconds_text(large.lmemo_seconds),
-                      large.lmemo_seconds / small.lmemo_seconds, "x", {}, 1.25});
+                      large.lmemo_seconds / small.lmemo_seconds,
+                      "x",
+                      {},
+                      1.25});
 }
 
 }  // namespace
@@ -120,7 +131,8 @@ Compaction compact_half(const Context& context, const Workload& workload, bool i
       for (size_t i = 1; !is_done; i = (i + 2 * 7919) % workload.count()) {
         if (!survives(i)) continue;
         const std::optional<Hit> hit = store.find(workload.key(i).digest());
-        if (!hit || hit->value().size() != workload.value(i).size()) fail("a survivor was not found while compacting");
+        if (!hit || hit->value().size() != workload.value(i).size())
+          fail("a survivor was not found while compacting");
         if (++finds % 256 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     });
@@ -160,7 +172,9 @@ void measure_compaction(const Context& context, const Workload& workload) {
   for (int round = 0; round < std::min(context.rounds, 3); ++round) {
     const Compaction quiet = compact_half(context, workload, false);
     last = compact_half(context, workload, true);
-    const auto rate = [](uint64_t bytes, double seconds) { return static_cast<double>(bytes) / seconds / 1e6; };
+    const auto rate = [](uint64_t bytes, double seconds) {
+      return static_cast<double>(bytes) / seconds / 1e6;
+    };
     alone.push_back(rate(quiet.bytes_before, quiet.compact_seconds));
     online.push_back(rate(last.bytes_before, last.compact_seconds));
     with_erasing.push_back(rate(last.bytes_before, last.compact_seconds + last.erase_seconds));
@@ -172,16 +186,26 @@ void measure_compaction(const Context& context, const Workload& workload) {
   }
   const auto mb = [](uint64_t bytes) { return number_text(static_cast<double>(bytes) / 1e6, 1) + " MB"; };
   Report& report = context.report;
-  report.add({"half deleted and compacted: disk use over live bytes", workload.name(),
-              mb(last.bytes_before) + " before, " + mb(last.bytes_after) + " after, live " + mb(last.live_bytes),
-              median(over_stats), "%", {}, 5});
-  report.add({"the same, over the survivors' records and index entries", workload.name(), mb(last.survivor_bytes),
-              median(over_survivors), "%", {}, 5});
+  report.add(
+      {"half deleted and compacted: disk use over live bytes",
+       workload.name(),
+       mb(last.bytes_before) + " before, " + mb(last.bytes_after) + " after, live " + mb(last.live_bytes),
+       median(over_stats),
+       "%",
+       {},
+       5});
+  report.add({"the same, over the survivors' records and index entries",
+              workload.name(),
+              mb(last.survivor_bytes),
+              median(over_survivors),
+              "%",
+              {},
+              5});
   report.add({"compaction while others read and write", workload.name(),
-              std::to_string(last.finds) + " finds and " + std::to_string(last.puts) + " puts meanwhile", median(online),
-              "MB/s", 500});
-  report.add({"the same, with the time of the erasing", workload.name(), "erase() one by one, flush, compact()",
-              median(with_erasing), "MB/s"});
+              std::to_string(last.finds) + " finds and " + std::to_string(last.puts) + " puts meanwhile",
+              median(online), "MB/s", 500});
+  report.add({"the same, with the time of the erasing", workload.name(),
+              "erase() one by one, flush, compact()", median(with_erasing), "MB/s"});
   report.add({"compaction with nobody else", workload.name(), "", median(alone), "MB/s"});
 }
 

@@ -28,7 +28,9 @@ struct Digest {
   std::string hex() const;
   static std::optional<Digest> from_hex(std::string_view hex);
 
-  bool operator==(const Digest& other) const { return std::memcmp(bytes.data(), other.bytes.data(), 32) == 0; }
+  bool operator==(const Digest& other) const {
+    return std::memcmp(bytes.data(), other.bytes.data(), 32) == 0;
+  }
   std::strong_ordering operator<=>(const Digest& other) const {
     return std::memcmp(bytes.data(), other.bytes.data(), 32) <=> 0;
   }

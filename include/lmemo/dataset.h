@@ -48,9 +48,10 @@ struct RenderedChat {
 // One for each chat, which is an object with "messages" and perhaps "tools". Called from several threads, one at a time.
 using RenderChats = std::function<Result<std::vector<RenderedChat>>(std::span<const std::string> chats)>;
 // For this tokenizer's directory (or file) and this template. `wants_learned`: with RowLoss::assistant.
-using MakeChatRenderer = std::function<Result<RenderChats>(const std::filesystem::path& tokenizer,
-                                                           const std::string& template_text, bool wants_learned)>;
-using LoadTokenizer = std::function<Result<std::shared_ptr<const Tokenizer>>(const std::filesystem::path& path)>;
+using MakeChatRenderer = std::function<Result<RenderChats>(
+    const std::filesystem::path& tokenizer, const std::string& template_text, bool wants_learned)>;
+using LoadTokenizer =
+    std::function<Result<std::shared_ptr<const Tokenizer>>(const std::filesystem::path& path)>;
 // Brings the tokenizer of a model that has this name on HuggingFace's hub, and tells where it is.
 using FetchModel = std::function<Result<std::filesystem::path>(const std::string& name)>;
 
@@ -110,7 +111,7 @@ struct DatasetCounts {
   uint64_t rows_tokenised = 0;   // Computed by this build …
   uint64_t rows_from_store = 0;  // … and found.
   uint64_t tokens_tokenised = 0;
-  double tokenise_seconds = 0;   // Of all workers together.
+  double tokenise_seconds = 0;  // Of all workers together.
   uint64_t train_rows = 0;
   uint64_t eval_rows = 0;
   uint64_t train_tokens = 0;  // Without padding.
@@ -119,18 +120,18 @@ struct DatasetCounts {
   uint64_t padding_tokens = 0;
   uint64_t truncated_rows = 0;
   uint64_t truncated_tokens = 0;
-  uint64_t dropped_rows = 0;      // Longer than max_length.
-  uint64_t split_rows = 0;        // Rows that became several.
-  uint64_t bad_lines = 0;         // All of `problems`.
+  uint64_t dropped_rows = 0;                                    // Longer than max_length.
+  uint64_t split_rows = 0;                                      // Rows that became several.
+  uint64_t bad_lines = 0;                                       // All of `problems`.
   std::vector<std::pair<std::string, uint64_t>> problems = {};  // {"broken JSON", 3}
   std::vector<std::string> first_problems = {};                 // "train.jsonl:17: broken JSON: …"
 };
 
 struct DatasetOutcome {
   bool was_built = false;
-  std::filesystem::path directory;               // output_directory.
-  std::vector<DatasetDifference> differences;    // Why it was built.
-  DatasetCounts counts;                          // Of the build; only the rows and tokens if none was needed.
+  std::filesystem::path directory;             // output_directory.
+  std::vector<DatasetDifference> differences;  // Why it was built.
+  DatasetCounts counts;                        // Of the build; only the rows and tokens if none was needed.
   double wall_seconds = 0;
 };
 
@@ -145,11 +146,12 @@ Result<DatasetCheck> check_dataset(const DatasetOptions& options);
 // no row is remembered.
 struct StoreForRows {
   Store* store = nullptr;
-  std::filesystem::path directory = {};  // Where the build is written down for `lmemo metrics`; empty: nowhere.
+  // Where the build is written down for `lmemo metrics`; empty: nowhere.
+  std::filesystem::path directory = {};
 };
 using OpenStoreForRows = std::function<StoreForRows()>;
-Result<DatasetOutcome> ensure_dataset(const DatasetOptions& options, const OpenStoreForRows& open_store, const Watch& watch = {},
-                                      const DatasetNote& note = {});
+Result<DatasetOutcome> ensure_dataset(const DatasetOptions& options, const OpenStoreForRows& open_store,
+                                      const Watch& watch = {}, const DatasetNote& note = {});
 
 // The directory of the files that belong together, which the next build leaves alone: open what is in there, and two
 // processes cannot get halves of two sets.
@@ -174,14 +176,17 @@ struct TrainingConfig {
 };
 // Relative paths are those of `working_directory`, or, if there is no such file, of the config's own.
 Result<TrainingConfig> read_training_config(const std::filesystem::path& file,
-                                            const std::filesystem::path& working_directory, const FetchModel& fetch = {});
+                                            const std::filesystem::path& working_directory,
+                                            const FetchModel& fetch = {});
 
 // The same from a text; `file` is for messages and for paths beside it.
 Result<TrainingConfig> parse_training_config(std::string_view json, const std::filesystem::path& file,
-                                             const std::filesystem::path& working_directory, const FetchModel& fetch = {});
+                                             const std::filesystem::path& working_directory,
+                                             const FetchModel& fetch = {});
 
 // The directory or tokenizer.json that a name means: a path, a model in the cache of HuggingFace's hub, or what is fetched from there.
-Result<std::filesystem::path> find_model(const std::string& name, const std::filesystem::path& working_directory,
+Result<std::filesystem::path> find_model(const std::string& name,
+                                         const std::filesystem::path& working_directory,
                                          const FetchModel& fetch = {});
 
 std::optional<RowPadding> row_padding_named(std::string_view name);

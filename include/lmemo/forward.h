@@ -45,7 +45,9 @@ struct TraceCounts {
   double saved_seconds = 0;
 
   uint64_t lookups() const { return hits + misses; }
-  double hit_rate() const { return lookups() == 0 ? 0.0 : static_cast<double>(hits) / static_cast<double>(lookups()); }
+  double hit_rate() const {
+    return lookups() == 0 ? 0.0 : static_cast<double>(hits) / static_cast<double>(lookups());
+  }
 };
 
 // What a cache of so many entries, empty at first, least recently used out, would have done with the same lookups.
@@ -78,6 +80,7 @@ struct TraceReport {
 };
 
 // From the trace alone. Lines that are none are counted, not fatal.
-Result<TraceReport> analyse_trace(const std::filesystem::path& path, size_t slowest = 10, const Watch& watch = {});
+Result<TraceReport> analyse_trace(const std::filesystem::path& path, size_t slowest = 10,
+                                  const Watch& watch = {});
 
 }  // namespace lmemo

@@ -80,8 +80,8 @@ using Status = Result<void>;
 #define LMEMO_CONCAT(a, b) LMEMO_CONCAT_INNER(a, b)
 
 // Returns the error of `expression` from the enclosing function, if it has one.
-#define LMEMO_TRY(expression)                                                    \
-  do {                                                                           \
+#define LMEMO_TRY(expression)                                                              \
+  do {                                                                                     \
     if (auto lmemo_status = (expression); !lmemo_status.ok()) return lmemo_status.error(); \
   } while (false)
 

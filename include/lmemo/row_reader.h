@@ -26,8 +26,8 @@ namespace lmemo {
 struct RowReaderOptions {
   uint64_t max_bytes = 256 << 20;  // Of decoded blocks kept in memory.
   unsigned threads = 0;            // That decode what is expected; 0: all is decoded when it is asked for.
-  bool is_compact =
-      true;  // Ids in two bytes where they fit: a pass more, which pays if blocks are kept for long.
+  // Ids in two bytes where they fit: a pass more, which pays if blocks are kept for long.
+  bool is_compact = true;
 };
 
 // Where the columns of a batch go: `row_count × sequence_length` numbers each, nullptr for those not wanted.

@@ -47,13 +47,14 @@ struct SectionSource {
 // All that changes the ids besides the content.
 struct SectionRecipe {
   std::shared_ptr<const Tokenizer> tokenizer;
-  Digest tokenizer_identity;                // Of the tokenizer.json alone.
-  std::optional<Digest> chat_template = {}; // Of the template that stands beside it.
-  std::optional<std::string> eos_token = {};  // Put behind every section that does not end with it, before it is tokenised.
-  std::string tokenizer_name = {};          // For people; no part of the key.
+  Digest tokenizer_identity;                 // Of the tokenizer.json alone.
+  std::optional<Digest> chat_template = {};  // Of the template that stands beside it.
+  // Put behind every section that does not end with it, before it is tokenised.
+  std::optional<std::string> eos_token = {};
+  std::string tokenizer_name = {};  // For people; no part of the key.
 
   Result<Key> key_of(const Digest& content) const;
-  Digest identity() const;                  // Of all this, without a content.
+  Digest identity() const;  // Of all this, without a content.
 };
 
 enum class Outcome : uint8_t { pending, hit, miss, binary, not_utf8, failed };
@@ -66,10 +67,11 @@ struct SyncOptions {
   bool keep_end = false;                        // Cut the beginning instead of the end.
   bool use_default_excludes = true;
   bool use_ignore_files = false;
-  bool rehash = false;       // Read every file, whatever its stamp says.
-  bool use_cache = true;     // If not, nothing is read from the store and nothing written to it.
-  uint64_t max_bytes = 0;    // For all sections in the store, from this run on; 0: what the store was opened with.
-  unsigned threads = 0;      // 0: one per core.
+  bool rehash = false;    // Read every file, whatever its stamp says.
+  bool use_cache = true;  // If not, nothing is read from the store and nothing written to it.
+  // For all sections in the store, from this run on; 0: what the store was opened with.
+  uint64_t max_bytes = 0;
+  unsigned threads = 0;  // 0: one per core.
   // Called with each notice at once, from any thread: that a corpus will not fit is told before it is tokenised.
   std::function<void(const std::string&)> on_notice = {};
 };
@@ -81,25 +83,29 @@ struct SyncStats {
   uint64_t cache_hits = 0;
   uint64_t cache_misses = 0;
   std::array<uint64_t, kMissReasons> misses_by_reason = {};
-  uint64_t total_tokens = 0;           // Of the rows, after the cut.
-  uint64_t cut_sections = 0;           // Longer than the sequence length.
-  double total_tokenize_seconds = 0;   // Added up over threads.
-  double saved_seconds = 0;            // What the hits would have taken, by the rate of this and earlier runs.
+  uint64_t total_tokens = 0;          // Of the rows, after the cut.
+  uint64_t cut_sections = 0;          // Longer than the sequence length.
+  double total_tokenize_seconds = 0;  // Added up over threads.
+  double saved_seconds = 0;           // What the hits would have taken, by the rate of this and earlier runs.
   double wall_seconds = 0;
   uint64_t cache_bytes_after = 0;
-  uint64_t files_read = 0;             // Opened; 0 in a warm run.
+  uint64_t files_read = 0;  // Opened; 0 in a warm run.
   uint64_t source_bytes = 0;
-  uint64_t skipped_binary = 0, skipped_not_utf8 = 0, skipped_too_large = 0, skipped_over_limit = 0, skipped_links = 0;
-  uint64_t failed = 0;                 // Could not be read or tokenised; named in the notices.
-  uint64_t failed_puts = 0;            // Tokenised, but the store had no room.
+  uint64_t skipped_binary = 0, skipped_not_utf8 = 0, skipped_too_large = 0, skipped_over_limit = 0,
+           skipped_links = 0;
+  uint64_t failed = 0;       // Could not be read or tokenised; named in the notices.
+  uint64_t failed_puts = 0;  // Tokenised, but the store had no room.
 
-  double hit_rate() const { return total_sections == 0 ? 0.0 : static_cast<double>(cache_hits) / static_cast<double>(total_sections); }
+  double hit_rate() const {
+    return total_sections == 0 ? 0.0 : static_cast<double>(cache_hits) / static_cast<double>(total_sections);
+  }
 };
 
 // The ids of a section where they lie in the store, packed in 2, 3 or 4 bytes. Valid while this lives.
 class TokenRow {
  public:
-  TokenRow(Bytes packed, unsigned bytes_per_id, std::optional<Hit> hit, std::shared_ptr<const std::string> owned)
+  TokenRow(Bytes packed, unsigned bytes_per_id, std::optional<Hit> hit,
+           std::shared_ptr<const std::string> owned)
       : packed_(packed), bytes_per_id_(bytes_per_id), hit_(std::move(hit)), owned_(std::move(owned)) {}
   size_t size() const { return packed_.size() / bytes_per_id_; }
   Bytes packed() const { return packed_; }
@@ -123,13 +129,13 @@ class SectionRun {
   std::filesystem::path path(size_t index) const;
   uint64_t token_count(size_t index) const;  // Of the row, after the cut.
   Outcome outcome(size_t index) const;
-  MissReason reason(size_t index) const;     // Of a miss.
+  MissReason reason(size_t index) const;  // Of a miss.
   Result<Key> key(size_t index) const;
   // Found in the store, or, if that lost it meanwhile, made again from the file; an error if that has changed.
   Result<TokenRow> row(size_t index) const;
   // Why the section at this path hit or missed, in words; an error if the run did not see it.
   Result<std::string> explain(const std::filesystem::path& path) const;
-  unsigned bytes_per_id() const;             // Of nearly all rows.
+  unsigned bytes_per_id() const;  // Of nearly all rows.
   // Something the user should hear: unreadable files, a corpus that will not fit.
   const std::vector<std::string>& notices() const;
 
@@ -146,7 +152,8 @@ class SectionCache {
   SectionCache(std::shared_ptr<Store> store, std::filesystem::path directory, SectionRecipe recipe);
   // An error if a source is not there, or if the tokenizer no longer gives the ids that it gave this store before. A file that cannot be read is a notice. Several processes may sync one tree at once: they
   // share the work. One that is stopped is recorded all the same, and keeps what it made.
-  Result<SectionRun> sync(std::span<const SectionSource> sources, const SyncOptions& options = {}, const Watch& watch = {}) const;
+  Result<SectionRun> sync(std::span<const SectionSource> sources, const SyncOptions& options = {},
+                          const Watch& watch = {}) const;
 
  private:
   std::shared_ptr<Store> store_;

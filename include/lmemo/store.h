@@ -35,7 +35,8 @@ inline constexpr uint64_t kDefaultMaxBytes = uint64_t{10} << 30;
 // the store meanwhile. Cheap to copy.
 class Hit {
  public:
-  Hit(Bytes value, int64_t written_ns, Hold hold) : value_(value), written_ns_(written_ns), hold_(std::move(hold)) {}
+  Hit(Bytes value, int64_t written_ns, Hold hold)
+      : value_(value), written_ns_(written_ns), hold_(std::move(hold)) {}
   Hit(Bytes value, int64_t written_ns, std::shared_ptr<const void> owner)
       : value_(value), written_ns_(written_ns), owner_(std::move(owner)) {}
 
@@ -46,14 +47,15 @@ class Hit {
  private:
   Bytes value_;
   int64_t written_ns_;
-  Hold hold_;                          // One of these keeps the value alive.
+  Hold hold_;  // One of these keeps the value alive.
   std::shared_ptr<const void> owner_;
 };
 
 // A found entry for whoever hands the value to code that may write to it.
 struct WritableHit {
   Hit hit;
-  OwnPart own;  // The value's bytes to write to. Empty where there are none, or while somebody else holds them: copy then.
+  OwnPart
+      own;  // The value's bytes to write to. Empty where there are none, or while somebody else holds them: copy then.
 };
 
 struct Item {
@@ -140,20 +142,20 @@ struct StoreStats {
   uint64_t hits = 0;
   uint64_t misses = 0;
   uint64_t puts = 0;
-  uint64_t failed_puts = 0;       // Lost chances: full disk, limit, permissions.
+  uint64_t failed_puts = 0;  // Lost chances: full disk, limit, permissions.
   uint64_t erased = 0;
   uint64_t evicted = 0;
   uint64_t evicted_bytes = 0;
-  uint64_t damaged_records = 0;   // Found damaged on the way; each was a miss.
+  uint64_t damaged_records = 0;  // Found damaged on the way; each was a miss.
   uint64_t published_segments = 0;
   uint64_t salvaged_records = 0;  // Taken over from writers that died.
   std::map<std::string, KindCounters> counters;
 };
 
 struct Damage {
-  std::string file;      // Relative to the store.
-  uint64_t offset = 0;   // Byte in the file.
-  std::string what;      // "record checksum 9f3c…, expected 1c77…"
+  std::string file;              // Relative to the store.
+  uint64_t offset = 0;           // Byte in the file.
+  std::string what;              // "record checksum 9f3c…, expected 1c77…"
   std::optional<Digest> digest;  // Of the entry that is lost, if it is known.
 };
 
@@ -168,15 +170,15 @@ struct VerifyReport {
 };
 
 struct RepairReport {
-  VerifyReport found;               // What was wrong before.
-  uint64_t kept_records = 0;        // Of the files that were rewritten.
-  uint64_t lost_records = 0;        // Damaged; they will be computed again.
+  VerifyReport found;         // What was wrong before.
+  uint64_t kept_records = 0;  // Of the files that were rewritten.
+  uint64_t lost_records = 0;  // Damaged; they will be computed again.
   uint64_t removed_files = 0;
 };
 
 struct RemovalReport {
-  uint64_t entries = 0;        // Removed.
-  uint64_t stored_bytes = 0;   // Their size.
+  uint64_t entries = 0;       // Removed.
+  uint64_t stored_bytes = 0;  // Their size.
   uint64_t disk_bytes_before = 0;
   uint64_t disk_bytes_after = 0;
 };
@@ -213,7 +215,7 @@ struct StoreOptions {
   uint64_t max_bytes = kDefaultMaxBytes;  // 0: no limit.
   std::map<std::string, uint64_t> max_bytes_by_kind;
   bool read_only = false;
-  bool create = true;            // Make the directory if it is not there.
+  bool create = true;  // Make the directory if it is not there.
   CheckPolicy check = CheckPolicy::first_find;
   uint64_t segment_bytes = uint64_t{64} << 20;  // A batch is published when it is this large …
   double publish_seconds = 1.0;                 // … or this old at the next put.
@@ -273,7 +275,8 @@ class Store {
   virtual Result<RemovalReport> evict(uint64_t target_bytes, const Watch& watch = {}) = 0;
   // The same among the entries of one kind, until they take at most this much. What this Store object put or found goes
   // last, but it goes.
-  virtual Result<RemovalReport> evict_kind(const std::string& kind, uint64_t target_bytes, const Watch& watch = {}) = 0;
+  virtual Result<RemovalReport> evict_kind(const std::string& kind, uint64_t target_bytes,
+                                           const Watch& watch = {}) = 0;
   // Rewrites what is alive and gives the rest back to the disk, while others read and write.
   virtual Result<RemovalReport> compact(const Watch& watch = {}) = 0;
   virtual Result<RemovalReport> clear(const std::string& kind = {}) = 0;

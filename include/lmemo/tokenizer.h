@@ -74,8 +74,12 @@ struct UnwrittenAllocator {
   template <typename Other>
   UnwrittenAllocator(const UnwrittenAllocator<Other>&) noexcept {}
 
-  Number* allocate(size_t count) { return static_cast<Number*>(detail::allocate_result(count * sizeof(Number))); }
-  void deallocate(Number* numbers, size_t count) noexcept { detail::free_result(numbers, count * sizeof(Number)); }
+  Number* allocate(size_t count) {
+    return static_cast<Number*>(detail::allocate_result(count * sizeof(Number)));
+  }
+  void deallocate(Number* numbers, size_t count) noexcept {
+    detail::free_result(numbers, count * sizeof(Number));
+  }
   template <typename Made>
   void construct(Made* place) noexcept {
     ::new (static_cast<void*>(place)) Made;
@@ -142,7 +146,8 @@ class Tokenizer {
   static Result<std::shared_ptr<const Tokenizer>> load(const std::filesystem::path& path);
   static Result<std::shared_ptr<const Tokenizer>> from_json(std::string_view json);
   // With the identity that it has among these settings.
-  static std::shared_ptr<const Tokenizer> with_settings(std::shared_ptr<const Tokenizer> tokenizer, const ModelSettings& settings);
+  static std::shared_ptr<const Tokenizer> with_settings(std::shared_ptr<const Tokenizer> tokenizer,
+                                                        const ModelSettings& settings);
   // The ids of tiktoken's encode(text, allowed_special="all").
   static Result<std::shared_ptr<const Tokenizer>> load_tiktoken(const std::filesystem::path& path,
                                                                 const TiktokenOptions& options);
@@ -157,8 +162,8 @@ class Tokenizer {
   virtual Result<TokenBatch> encode_batch(std::span<const std::string_view> texts,
                                           const EncodeOptions& options = {}, unsigned threads = 0) const = 0;
   // The same for texts that may not be UTF-8. Half a surrogate pair is an invalid_argument.
-  virtual Result<TokenBatch> encode_texts(std::span<const SourceText> texts, const EncodeOptions& options = {},
-                                          unsigned threads = 0) const;
+  virtual Result<TokenBatch> encode_texts(std::span<const SourceText> texts,
+                                          const EncodeOptions& options = {}, unsigned threads = 0) const;
 
   // What was met so far, with its ids, in a file: a process that loads it begins as fast as this one is now. The file is
   // for this tokenizer alone; another's or a damaged one is an error, and changes nothing. Replaced atomically.

@@ -48,22 +48,24 @@ RenderedChat chat_of(nb::handle made) {
 }  // namespace
 
 MakeChatRenderer chat_renderer_of(nb::object make) {
-  return [make = kept(std::move(make))](const std::filesystem::path& tokenizer, const std::string& template_text,
-                                        bool wants_learned) -> Result<RenderChats> {
-    return asked([&]() -> RenderChats {
-      const auto render = kept((*make)(path_to_python(tokenizer), nb::str(template_text.data(), template_text.size()), wants_learned));
-      return [render](std::span<const std::string> chats) {
-        return asked([&] {
-          nb::list list;
-          for (const std::string& chat : chats) list.append(nb::str(chat.data(), chat.size()));
-          const nb::object made = (*render)(list);
-          std::vector<RenderedChat> rendered;
-          for (const nb::handle one : made) rendered.push_back(chat_of(one));
-          return rendered;
+  return
+      [make = kept(std::move(make))](const std::filesystem::path& tokenizer, const std::string& template_text,
+                                     bool wants_learned) -> Result<RenderChats> {
+        return asked([&]() -> RenderChats {
+          const auto render = kept((*make)(
+              path_to_python(tokenizer), nb::str(template_text.data(), template_text.size()), wants_learned));
+          return [render](std::span<const std::string> chats) {
+            return asked([&] {
+              nb::list list;
+              for (const std::string& chat : chats) list.append(nb::str(chat.data(), chat.size()));
+              const nb::object made = (*render)(list);
+              std::vector<RenderedChat> rendered;
+              for (const nb::handle one : made) rendered.push_back(chat_of(one));
+              return rendered;
+            });
+          };
         });
       };
-    });
-  };
 }
 
 }  // namespace lmemo::python

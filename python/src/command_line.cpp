@@ -143,8 +143,8 @@ int run_command_line(const nb::iterable& arguments, nb::handle package, nb::hand
   const std::filesystem::path start = path_of(package);
   MakeChatRenderer make_renderer;
   if (!renderer.is_none()) make_renderer = chat_renderer_of(nb::borrow(renderer));
-  const nb::object executable =
-      nb::module_::import_("sys").attr("executable");  // None where Python is embedded.
+  // None where Python is embedded.
+  const nb::object executable = nb::module_::import_("sys").attr("executable");
   const std::string interpreter = executable.is_none() ? "" : nb::cast<std::string>(executable);
   const nb::gil_scoped_release without_gil;
   return run(words, start, interpreter, oracle, std::move(make_renderer));

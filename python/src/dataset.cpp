@@ -97,8 +97,8 @@ nb::dict outcome_to_python(const DatasetOutcome& outcome) {
   return dict;
 }
 
-nb::dict ensure(const std::string& json, nb::handle file, nb::handle open_store, nb::handle renderer, nb::handle note,
-                nb::handle progress, bool rehash, bool force) {
+nb::dict ensure(const std::string& json, nb::handle file, nb::handle open_store, nb::handle renderer,
+                nb::handle note, nb::handle progress, bool rehash, bool force) {
   TrainingConfig config = config_of(json, file, renderer);
   config.options.rehash = rehash;
   config.options.force = force;
@@ -111,7 +111,8 @@ nb::dict ensure(const std::string& json, nb::handle file, nb::handle open_store,
     try {
       const nb::object object = open_store();
       if (!object.is_none()) store = nb::cast<const StoreObject&>(object).hold();
-      if (nb::isinstance<DiskStoreObject>(object)) rows.directory = nb::cast<const DiskStoreObject&>(object).directory();
+      if (nb::isinstance<DiskStoreObject>(object))
+        rows.directory = nb::cast<const DiskStoreObject&>(object).directory();
     } catch (nb::python_error& error) {
       raised.emplace(std::move(error));
     }
@@ -135,12 +136,17 @@ void init_datasets(nb::module_& m) {
         "Behind lmemo.dataset.check.");
   m.def("dataset_ensure", &ensure, "config"_a, "file"_a, "open_store"_a, "renderer"_a.none(), "note"_a.none(),
         "progress"_a.none(), "rehash"_a, "force"_a,
-        nb::sig("def dataset_ensure(config: str, file: str | os.PathLike[str], open_store: Callable[[], StoreBase | None], "
-                "renderer: Any, note: Callable[[str], object] | None, progress: Callable[[Progress], object] | None, "
+        nb::sig("def dataset_ensure(config: str, file: str | os.PathLike[str], open_store: Callable[[], "
+                "StoreBase | None], "
+                "renderer: Any, note: Callable[[str], object] | None, progress: Callable[[Progress], object] "
+                "| None, "
                 "rehash: bool, force: bool) -> dict[str, Any]"),
         "Behind lmemo.dataset.build.");
   m.def(
-      "dataset_resolve", [](nb::handle directory) { return path_to_python(value_or_raise(resolve_dataset(path_of(directory)))); },
+      "dataset_resolve",
+      [](nb::handle directory) {
+        return path_to_python(value_or_raise(resolve_dataset(path_of(directory))));
+      },
       "directory"_a, nb::sig("def dataset_resolve(directory: str | os.PathLike[str]) -> pathlib.Path"),
       "The directory of the files that belong together, which the next build leaves alone.");
 }

@@ -38,15 +38,16 @@ std::optional<OwnedKey> ForwardCache::equal_key_of(const KeyView& key) {
 bool ForwardCache::put_among_objects(CacheNode* node, uint64_t tick) {
   while (true) {
     std::vector<OwnedKey> candidates;
-    const uint64_t version =
-        table_.find_candidates(node->hash, [&](const CacheNode& other) { candidates.emplace_back(other.key); });
+    const uint64_t version = table_.find_candidates(
+        node->hash, [&](const CacheNode& other) { candidates.emplace_back(other.key); });
     const std::optional<OwnedKey> known = equal_key(node->key.view(), candidates);
     if (!known && PyErr_Occurred()) {
       delete node;
       return false;
     }
     const auto put = table_.put(
-        node, tick, [&](const CacheNode& other) { return known && other.key.is_same_object_as(*known); }, version);
+        node, tick, [&](const CacheNode& other) { return known && other.key.is_same_object_as(*known); },
+        version);
     if (put.is_refused) continue;
     delete_all(put.removed);
     return true;
@@ -69,9 +70,11 @@ bool ForwardCache::put(const KeyView& key, PyObject* value, uint64_t tick, std::
   bool meets_objects = false;
   table_.find_candidates(key.hash, [&](const CacheNode& other) { meets_objects |= !other.key.is_plain; });
   if (meets_objects) return put_among_objects(node, tick);
-  delete_all(table_.put(node, tick, [&](const CacheNode& other) {
-                     return other.key.is_plain && plain_equal(key, other.key);
-                   }).removed);
+  delete_all(
+      table_
+          .put(node, tick,
+               [&](const CacheNode& other) { return other.key.is_plain && plain_equal(key, other.key); })
+          .removed);
   return true;
 }
 
@@ -124,10 +127,11 @@ PyObject* cache_put(PyObject* self, PyObject* const* arguments, Py_ssize_t count
   Py_RETURN_NONE;
 }
 
-PyMethodDef kGet = {"get", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&cache_get)),
-                    METH_FASTCALL | METH_KEYWORDS,
-                    "get($self, key)\n--\n\n"
-                    "The value, which becomes the most recent, or the sentinel `_MISS`: a cached None is a hit."};
+PyMethodDef kGet = {
+    "get", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&cache_get)),
+    METH_FASTCALL | METH_KEYWORDS,
+    "get($self, key)\n--\n\n"
+    "The value, which becomes the most recent, or the sentinel `_MISS`: a cached None is a hit."};
 PyMethodDef kPut = {"put", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&cache_put)),
                     METH_FASTCALL | METH_KEYWORDS,
                     "put($self, key, value)\n--\n\n"
@@ -162,10 +166,12 @@ uint64_t checked_maxsize(nb::handle maxsize) {
 void make_cache(ForwardCache* self, nb::handle maxsize, nb::handle max_bytes, nb::handle size_of) {
   const uint64_t max_entries = checked_maxsize(maxsize);
   const uint64_t limit = max_bytes.is_none() ? 0 : byte_count_of(max_bytes, "max_bytes");
-  if (!max_bytes.is_none() && limit == 0) throw nb::value_error("max_bytes must be positive; None means no limit");
+  if (!max_bytes.is_none() && limit == 0)
+    throw nb::value_error("max_bytes must be positive; None means no limit");
   nb::object weigh = nb::none();
   if (!size_of.is_none()) {
-    if (!PyCallable_Check(size_of.ptr())) throw nb::type_error("size_of: expected a function from a value to its bytes");
+    if (!PyCallable_Check(size_of.ptr()))
+      throw nb::type_error("size_of: expected a function from a value to its bytes");
     weigh = nb::borrow(size_of);
   } else if (limit > 0) {
     weigh = nb::module_::import_("lmemo.forward").attr("size_of");
@@ -174,29 +180,33 @@ void make_cache(ForwardCache* self, nb::handle maxsize, nb::handle max_bytes, nb
 }
 
 void init_forward_cache(nb::module_& m) {
-  nb::class_<ForwardCache> cache(
-      m, "ForwardCache", nb::type_slots(kSlots),
-      "Values by any hashable key; the least recently used go first. Safe under threads; a hit takes no global lock.\n\n"
-      "    cache = ForwardCache(maxsize=256, max_bytes=\"2GiB\")\n"
-      "    value = cache.get(key)\n"
-      "    if value is _MISS:\n"
-      "        cache.put(key, compute())");
+  nb::class_<ForwardCache> cache(m, "ForwardCache", nb::type_slots(kSlots),
+                                 "Values by any hashable key; the least recently used go first. Safe under "
+                                 "threads; a hit takes no global lock.\n\n"
+                                 "    cache = ForwardCache(maxsize=256, max_bytes=\"2GiB\")\n"
+                                 "    value = cache.get(key)\n"
+                                 "    if value is _MISS:\n"
+                                 "        cache.put(key, compute())");
   cache
       .def("__init__", &make_cache, "maxsize"_a = 256, nb::kw_only(), "max_bytes"_a = nb::none(),
            "size_of"_a = nb::none(),
            nb::sig("def __init__(self, maxsize: int = 256, *, max_bytes: int | str | None = None, "
                    "size_of: Callable[[Any], int] | None = None) -> None"),
            "maxsize: entries.\n"
-           "max_bytes: what the values may weigh together; None: no limit. A value that alone weighs more is not kept.\n"
+           "max_bytes: what the values may weigh together; None: no limit. A value that alone weighs more is "
+           "not kept.\n"
            "size_of: weighs a value; the default is lmemo.forward.size_of.")
       .def("__len__", &ForwardCache::entries)
       .def("clear", &ForwardCache::clear, "Drops every entry.")
       .def_prop_ro("maxsize", &ForwardCache::max_entries, "The limit in entries.")
       .def_prop_ro(
           "max_bytes",
-          [](const ForwardCache& self) { return self.max_bytes() == 0 ? std::nullopt : std::optional(self.max_bytes()); },
+          [](const ForwardCache& self) {
+            return self.max_bytes() == 0 ? std::nullopt : std::optional(self.max_bytes());
+          },
           "The limit in bytes, or None.")
-      .def_prop_ro("byte_count", &ForwardCache::byte_count, "What the values weigh now; 0 if they are not weighed.")
+      .def_prop_ro("byte_count", &ForwardCache::byte_count,
+                   "What the values weigh now; 0 if they are not weighed.")
       .def_prop_ro("evictions", &ForwardCache::evictions, "Entries that had to make room.");
   add_method(cache, kGet);
   add_method(cache, kPut);

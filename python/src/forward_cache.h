@@ -22,7 +22,9 @@ constexpr size_t kCacheShards = 1;
 #endif
 
 struct CacheNode : LruLinks {
-  CacheNode(const KeyView& view, PyObject* new_value) : key(view), value(Py_NewRef(new_value)) { hash = view.hash; }
+  CacheNode(const KeyView& view, PyObject* new_value) : key(view), value(Py_NewRef(new_value)) {
+    hash = view.hash;
+  }
   ~CacheNode() { Py_DECREF(value); }
 
   const OwnedKey key;
@@ -49,15 +51,19 @@ class ForwardCache {
     };
     if (!meets_objects) {
       const auto is_equal = [&](const CacheNode& node) {
-        if (node.key.is_plain) [[likely]] return plain_equal(key, node.key);
+        if (node.key.is_plain) [[likely]]
+          return plain_equal(key, node.key);
         meets_objects = true;
         return false;
       };
-      if (table_.find(key.hash, tick, is_equal, use)) [[likely]] return value;
+      if (table_.find(key.hash, tick, is_equal, use)) [[likely]]
+        return value;
     }
     if (!meets_objects) return nullptr;
     const std::optional<OwnedKey> known = equal_key_of(key);
-    if (known) table_.find(key.hash, tick, [&](const CacheNode& node) { return node.key.is_same_object_as(*known); }, use);
+    if (known)
+      table_.find(
+          key.hash, tick, [&](const CacheNode& node) { return node.key.is_same_object_as(*known); }, use);
     return value;
   }
   PyObject* find(const KeyView& key, uint64_t tick) {

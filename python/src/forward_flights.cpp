@@ -88,7 +88,8 @@ FlightTable::Begun FlightTable::join_or_avoid(const nb::object& found, nb::objec
   return {Role::wait, found, {}, waits_.back().number};
 }
 
-FlightTable::Begun FlightTable::begin(const KeyView& key, ForwardCache& cache, const void* batch, bool is_task) {
+FlightTable::Begun FlightTable::begin(const KeyView& key, ForwardCache& cache, const void* batch,
+                                      bool is_task) {
   nb::object fresh = nb::cast(new Flight(key, batch), nb::rv_policy::take_ownership);
   Wait wait{0, nullptr, flights_around(), is_task ? 0 : flight_of(fresh).thread};
   while (true) {
@@ -138,7 +139,8 @@ void FlightTable::end(Flight& flight, Flight::State state, PyObject* value, PyOb
     flight.error = Py_XNewRef(error);
     callbacks.swap(flight.callbacks);
     const auto [first, last] = flights_.equal_range(flight.key.key_hash);
-    const auto place = std::find_if(first, last, [&](const auto& other) { return &flight_of(other.second) == &flight; });
+    const auto place =
+        std::find_if(first, last, [&](const auto& other) { return &flight_of(other.second) == &flight; });
     if (place != last) {
       listed = std::move(place->second);
       flights_.erase(place);
@@ -148,28 +150,31 @@ void FlightTable::end(Flight& flight, Flight::State state, PyObject* value, PyOb
   }
   for (PyObject* callback : callbacks) {
     const nb::object done = nb::steal(PyObject_CallNoArgs(callback));
-    if (!done.is_valid()) PyErr_WriteUnraisable(callback);  // A closed event loop; nobody waits there any more.
+    if (!done.is_valid())
+      PyErr_WriteUnraisable(callback);  // A closed event loop; nobody waits there any more.
     Py_DECREF(callback);
   }
 }
 
-void FlightTable::finish(Flight& flight, PyObject* value) { end(flight, Flight::State::done, value, nullptr); }
+void FlightTable::finish(Flight& flight, PyObject* value) {
+  end(flight, Flight::State::done, value, nullptr);
+}
 
 void FlightTable::fail(Flight& flight, PyObject* error) {
   const bool is_failure = PyObject_TypeCheck(error, reinterpret_cast<PyTypeObject*>(PyExc_Exception)) != 0;
-  end(flight, is_failure ? Flight::State::failed : Flight::State::abandoned, nullptr, is_failure ? error : nullptr);
+  end(flight, is_failure ? Flight::State::failed : Flight::State::abandoned, nullptr,
+      is_failure ? error : nullptr);
 }
 
 bool FlightTable::wait(Flight& flight) {
   while (true) {
     bool has_ended;
-    Py_BEGIN_ALLOW_THREADS
-    {
+    Py_BEGIN_ALLOW_THREADS {
       std::unique_lock lock(mutex_);
-      has_ended = flight.ended.wait_for(lock, kSignalInterval, [&] { return flight.state != Flight::State::running; });
+      has_ended = flight.ended.wait_for(lock, kSignalInterval,
+                                        [&] { return flight.state != Flight::State::running; });
     }
-    Py_END_ALLOW_THREADS
-    if (has_ended) return true;
+    Py_END_ALLOW_THREADS if (has_ended) return true;
     if (PyErr_CheckSignals() != 0) return false;
   }
 }

@@ -32,7 +32,8 @@ class Flight {
   };
 
   // Belongs to the calling thread.
-  Flight(const KeyView& view, const void* owner) : key(view), batch(owner), thread(PyThread_get_thread_ident()) {}
+  Flight(const KeyView& view, const void* owner)
+      : key(view), batch(owner), thread(PyThread_get_thread_ident()) {}
   ~Flight();
   Flight(const Flight&) = delete;
   Flight& operator=(const Flight&) = delete;
@@ -40,7 +41,7 @@ class Flight {
   const OwnedKey key;
   const void* const batch;  // Who computes several at once; nullptr: nobody.
   const uint64_t thread;    // That computes it, or whose event loop does.
-  std::string label;  // For the trace.
+  std::string label;        // For the trace.
 
   // Guarded by the mutex of the table; the objects also by the GIL.
   State state = State::running;

@@ -19,9 +19,13 @@ nb::object or_raise(PyObject* object) {
   return nb::steal(object);
 }
 
-void raise(nb::handle error) { PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr()); }
+void raise(nb::handle error) {
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+}
 
-uint64_t ticks_of(double seconds) { return static_cast<uint64_t>(std::max(0.0, seconds) / seconds_per_tick()); }
+uint64_t ticks_of(double seconds) {
+  return static_cast<uint64_t>(std::max(0.0, seconds) / seconds_per_tick());
+}
 
 }  // namespace
 
@@ -66,8 +70,8 @@ void Instrumentation::close() {
 
 // ------------------------------------------------------------------------------------------------ what is noted
 
-void Instrumentation::trace(const KeyView& key, std::string_view label, uint64_t end_ticks, uint64_t wall_ticks,
-                            unsigned flags, std::string_view error) const {
+void Instrumentation::trace(const KeyView& key, std::string_view label, uint64_t end_ticks,
+                            uint64_t wall_ticks, unsigned flags, std::string_view error) const {
   if (!is_tracing()) return;
   const std::string made = label.empty() ? trace_label_of(key) : std::string();
   const PythonLock lock(trace_mutex_);
@@ -80,7 +84,8 @@ void Instrumentation::trace(const KeyView& key, std::string_view label, uint64_t
                    .flags = flags});
 }
 
-void Instrumentation::note_hit(const KeyView& key, std::string_view label, uint64_t start_ticks, unsigned flags) {
+void Instrumentation::note_hit(const KeyView& key, std::string_view label, uint64_t start_ticks,
+                               unsigned flags) {
   const uint64_t wall_ticks = ticks_since(start_ticks);
   stats_->cache_hits.add();
   stats_->scoring_ticks.add(wall_ticks);
@@ -99,7 +104,8 @@ void Instrumentation::note_failure(const Flight& flight, nb::handle error, uint6
   stats_->failures.add();
   stats_->scoring_ticks.add(wall_ticks);
   if (!is_tracing()) return;
-  trace(flight.key.view(), flight.label, ticks_now(), wall_ticks, TraceEvent::miss, json_quoted(Py_TYPE(error.ptr())->tp_name));
+  trace(flight.key.view(), flight.label, ticks_now(), wall_ticks, TraceEvent::miss,
+        json_quoted(Py_TYPE(error.ptr())->tp_name));
 }
 
 // ------------------------------------------------------------------------------------------------- one prompt
@@ -165,9 +171,7 @@ PyObject* Instrumentation::cached_miss(const KeyView& key, PyObject* compute, ui
   while (true) {
     FlightTable::Begun begun = flights_.begin(key, *cache_, nullptr, false);
     switch (begun.role) {
-      case FlightTable::Role::hit:
-        note_hit(key, {}, start_ticks);
-        return begun.value.release().ptr();
+      case FlightTable::Role::hit: note_hit(key, {}, start_ticks); return begun.value.release().ptr();
       case FlightTable::Role::lead:
       case FlightTable::Role::solo:
       case FlightTable::Role::mine: return compute_alone(begun.flight, compute);
@@ -248,13 +252,16 @@ struct Instrumentation::Batch {
     if (!KeyView::of_call(op, view_id, prompt, top_k, key)) throw nb::python_error();
     return key;
   }
-  void set(size_t index, PyObject* owned) const { PyList_SET_ITEM(results.ptr(), static_cast<Py_ssize_t>(index), owned); }
+  void set(size_t index, PyObject* owned) const {
+    PyList_SET_ITEM(results.ptr(), static_cast<Py_ssize_t>(index), owned);
+  }
 };
 
-PyObject* Instrumentation::cached_batch(PyObject* op, PyObject* view_id, PyObject* given_prompts, PyObject* top_k,
-                                        PyObject* compute) {
+PyObject* Instrumentation::cached_batch(PyObject* op, PyObject* view_id, PyObject* given_prompts,
+                                        PyObject* top_k, PyObject* compute) {
   const uint64_t start_ticks = ticks_now();
-  const nb::object prompts = or_raise(PySequence_Tuple(given_prompts));  // What is given may change meanwhile.
+  // What is given may change meanwhile.
+  const nb::object prompts = or_raise(PySequence_Tuple(given_prompts));
   const auto count = static_cast<size_t>(PyTuple_GET_SIZE(prompts.ptr()));
   const nb::object results = or_raise(PyList_New(static_cast<Py_ssize_t>(count)));
 
@@ -281,7 +288,8 @@ PyObject* Instrumentation::cached_batch(PyObject* op, PyObject* view_id, PyObjec
     const uint64_t wall_ticks = ticks_since(start_ticks);
     stats_->cache_hits.add(hits);
     stats_->scoring_ticks.add(wall_ticks);
-    for (const std::string& label : labels) trace({}, label, start_ticks + wall_ticks, wall_ticks / hits, TraceEvent::hit);
+    for (const std::string& label : labels)
+      trace({}, label, start_ticks + wall_ticks, wall_ticks / hits, TraceEvent::hit);
   }
   if (missing.empty()) return Py_NewRef(results.ptr());
 
@@ -292,7 +300,8 @@ PyObject* Instrumentation::cached_batch(PyObject* op, PyObject* view_id, PyObjec
   } catch (nb::python_error& error) {
     for (const Batch::Other& other : batch.others)
       if (other.wait_number != 0) flights_.leave(other.wait_number);
-    for (const Batch::Lead& lead : batch.leads) flights_.fail(flight_of(lead.flight), error.value().ptr());  // Those not ended.
+    for (const Batch::Lead& lead : batch.leads)
+      flights_.fail(flight_of(lead.flight), error.value().ptr());  // Those not ended.
     error.restore();
     return nullptr;
   }
@@ -308,7 +317,8 @@ void Instrumentation::batch_begin(Batch& batch, size_t index) {
   }
   // What this batch computes without the others' knowledge is known to itself. There are hardly ever any.
   for (const nb::object& solo : batch.solos)
-    if (const Flight& mine = flight_of(solo); mine.key.key_hash == key.hash && any_equal(key, mine.key) == 1) {
+    if (const Flight& mine = flight_of(solo);
+        mine.key.key_hash == key.hash && any_equal(key, mine.key) == 1) {
       batch.others.push_back({index, solo, 0});
       return;
     }
@@ -347,7 +357,8 @@ void Instrumentation::batch_compute(Batch& batch) {
     values = or_raise(PySequence_Tuple(values.ptr()));
     if (PyTuple_GET_SIZE(values.ptr()) != count) {
       PyErr_Format(PyExc_RuntimeError,
-                   "backend bug: compute_misses returned %zd values for %zd misses; it must return one for each index it is given, in "
+                   "backend bug: compute_misses returned %zd values for %zd misses; it must return one for "
+                   "each index it is given, in "
                    "their order (%.80R of %.80R); nothing was stored",
                    PyTuple_GET_SIZE(values.ptr()), count, batch.op, batch.view_id);
       throw nb::python_error();
@@ -383,19 +394,22 @@ void Instrumentation::batch_wait(Batch& batch) {
     if (value == nullptr && !is_abandoned) throw nb::python_error();
     if (is_abandoned) {
       // Whoever computed it was interrupted; this batch asks for it alone, and computes it if it must.
-      const nb::object again = nb::make_tuple(nb::borrow(PyTuple_GET_ITEM(batch.prompts.ptr(), static_cast<Py_ssize_t>(other.index))));
+      const nb::object again = nb::make_tuple(
+          nb::borrow(PyTuple_GET_ITEM(batch.prompts.ptr(), static_cast<Py_ssize_t>(other.index))));
       const size_t index = other.index;
       const auto compute = nb::cpp_function([&batch, index](nb::handle) {
         return nb::steal(PyObject_CallOneArg(batch.compute, nb::list(nb::make_tuple(index)).ptr()));
       });
-      const nb::object values = or_raise(cached_batch(batch.op, batch.view_id, again.ptr(), batch.top_k, compute.ptr()));
+      const nb::object values =
+          or_raise(cached_batch(batch.op, batch.view_id, again.ptr(), batch.top_k, compute.ptr()));
       value = Py_NewRef(PyList_GET_ITEM(values.ptr(), 0));
     }
     batch.set(other.index, value);
   }
 }
 
-void Instrumentation::put(nb::handle op, nb::handle view_id, nb::handle prompt, nb::handle top_k, nb::handle value) {
+void Instrumentation::put(nb::handle op, nb::handle view_id, nb::handle prompt, nb::handle top_k,
+                          nb::handle value) {
   KeyView key;
   if (!KeyView::of_call(op.ptr(), view_id.ptr(), prompt.ptr(), top_k.ptr(), key)) throw nb::python_error();
   nb::object kept = nb::borrow(value);
@@ -497,7 +511,8 @@ PyObject* cached(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
 PyObject* cached_batch(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   static const ArgumentNames kNames("cached_batch", {"op", "view_id", "prompts", "top_k", "compute_misses"});
   PyObject* given[5];
-  return kNames.read(arguments, count, names, given) ? call<&Instrumentation::cached_batch>(self, given) : nullptr;
+  return kNames.read(arguments, count, names, given) ? call<&Instrumentation::cached_batch>(self, given)
+                                                     : nullptr;
 }
 
 template <typename Function>
@@ -505,17 +520,18 @@ PyCFunction as_method(Function* function) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
-PyMethodDef kCached = {"cached", as_method(&cached), METH_FASTCALL | METH_KEYWORDS,
-                       "cached($self, op, view_id, prompt, top_k, compute)\n--\n\n"
-                       "The result of this call if it is known, else compute(), which is kept.\n\n"
-                       "Threads that ask for the same thing at once share one computation; if it raises, all of them get the "
-                       "error and nothing is kept."};
-PyMethodDef kCachedBatch = {
-    "cached_batch", as_method(&cached_batch), METH_FASTCALL | METH_KEYWORDS,
-    "cached_batch($self, op, view_id, prompts, top_k, compute_misses)\n--\n\n"
-    "The results of all prompts, in their order. compute_misses(indices) is called once, with the indices of what is not "
-    "known, and returns one result for each of them.\n\n"
-    "A prompt that appears twice is computed once, and its second place is a hit."};
+PyMethodDef kCached = {
+    "cached", as_method(&cached), METH_FASTCALL | METH_KEYWORDS,
+    "cached($self, op, view_id, prompt, top_k, compute)\n--\n\n"
+    "The result of this call if it is known, else compute(), which is kept.\n\n"
+    "Threads that ask for the same thing at once share one computation; if it raises, all of them get the "
+    "error and nothing is kept."};
+PyMethodDef kCachedBatch = {"cached_batch", as_method(&cached_batch), METH_FASTCALL | METH_KEYWORDS,
+                            "cached_batch($self, op, view_id, prompts, top_k, compute_misses)\n--\n\n"
+                            "The results of all prompts, in their order. compute_misses(indices) is called "
+                            "once, with the indices of what is not "
+                            "known, and returns one result for each of them.\n\n"
+                            "A prompt that appears twice is computed once, and its second place is a hit."};
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
@@ -536,11 +552,13 @@ void make(Instrumentation* self, nb::handle cache_maxsize, nb::handle trace_path
 
 }  // namespace
 
-bool ArgumentNames::read_named(PyObject* const* arguments, Py_ssize_t count, PyObject* names, PyObject** given) const {
+bool ArgumentNames::read_named(PyObject* const* arguments, Py_ssize_t count, PyObject* names,
+                               PyObject** given) const {
   const auto expected = static_cast<Py_ssize_t>(names_.size());
   const Py_ssize_t named = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
   if (count > expected) {
-    PyErr_Format(PyExc_TypeError, "%s() takes %zd arguments, %zd were given", function_, expected, count + named);
+    PyErr_Format(PyExc_TypeError, "%s() takes %zd arguments, %zd were given", function_, expected,
+                 count + named);
     return false;
   }
   std::fill_n(given, expected, nullptr);
@@ -558,7 +576,8 @@ bool ArgumentNames::read_named(PyObject* const* arguments, Py_ssize_t count, PyO
   }
   for (Py_ssize_t place = 0; place < expected; ++place)
     if (given[place] == nullptr) {
-      PyErr_Format(PyExc_TypeError, "%s() lacks the argument %R", function_, names_[static_cast<size_t>(place)]);
+      PyErr_Format(PyExc_TypeError, "%s() lacks the argument %R", function_,
+                   names_[static_cast<size_t>(place)]);
       return false;
     }
   return true;
@@ -577,42 +596,53 @@ void init_forward_instrumentation(nb::module_& m) {
   nb::class_<Instrumentation> instrumentation(m, "Instrumentation", nb::type_slots(kSlots),
                                               "The compiled part of lmemo.forward.BackendInstrumentation.");
   instrumentation
-      .def("__init__", &make, nb::kw_only(), "cache_maxsize"_a = 256, "trace_path"_a = nb::none(),
-           "cache_max_bytes"_a = nb::none(), "size_of"_a = nb::none(), "store"_a = nb::none(), "float16"_a = false,
-           nb::sig("def __init__(self, *, cache_maxsize: int = 256, trace_path: str | os.PathLike[str] | None = None, "
-                   "cache_max_bytes: int | str | None = None, size_of: Callable[[Any], int] | None = None, "
-                   "store: StoreBase | None = None, float16: bool = False) -> None"),
-           "cache_maxsize, cache_max_bytes, size_of: the limits of the cache in memory, as for ForwardCache.\n"
-           "trace_path: a line for every lookup is appended there.\n"
-           "store: results survive the process and are shared with others that use the same store.\n"
-           "float16: floating-point arrays are stored with half precision. This is part of their identity, and a "
-           "result is rounded when it is computed, so that it is the same whoever asks.")
+      .def(
+          "__init__", &make, nb::kw_only(), "cache_maxsize"_a = 256, "trace_path"_a = nb::none(),
+          "cache_max_bytes"_a = nb::none(), "size_of"_a = nb::none(), "store"_a = nb::none(),
+          "float16"_a = false,
+          nb::sig("def __init__(self, *, cache_maxsize: int = 256, trace_path: str | os.PathLike[str] | None "
+                  "= None, "
+                  "cache_max_bytes: int | str | None = None, size_of: Callable[[Any], int] | None = None, "
+                  "store: StoreBase | None = None, float16: bool = False) -> None"),
+          "cache_maxsize, cache_max_bytes, size_of: the limits of the cache in memory, as for ForwardCache.\n"
+          "trace_path: a line for every lookup is appended there.\n"
+          "store: results survive the process and are shared with others that use the same store.\n"
+          "float16: floating-point arrays are stored with half precision. This is part of their identity, "
+          "and a "
+          "result is rounded when it is computed, so that it is the same whoever asks.")
       .def_prop_ro(
           "cache", [](const Instrumentation& self) { return self.cache_object(); },
-          nb::sig("def cache(self) -> ForwardCache"), "What is kept in memory; keys are (op, view_id, prompt, top_k).")
+          nb::sig("def cache(self) -> ForwardCache"),
+          "What is kept in memory; keys are (op, view_id, prompt, top_k).")
       .def_prop_rw(
           "trace", &Instrumentation::trace_object,
           [](Instrumentation& self, nb::object trace) {
             if (!nb::isinstance<TraceObject>(trace)) {
-              PyErr_Format(PyExc_TypeError, "trace: expected a TraceWriter, found %R; TraceWriter(None) writes nothing", trace.ptr());
+              PyErr_Format(PyExc_TypeError,
+                           "trace: expected a TraceWriter, found %R; TraceWriter(None) writes nothing",
+                           trace.ptr());
               throw nb::python_error();
             }
             self.set_trace(std::move(trace));
           },
-          nb::for_getter(nb::sig("def trace(self) -> TraceWriter")),
-          nb::for_setter("trace"_a.none()), nb::for_setter(nb::sig("def trace(self, trace: TraceWriter, /) -> None")),
-          "Where lookups are written down. May be replaced at any time; the old one stays open if somebody else holds it.")
+          nb::for_getter(nb::sig("def trace(self) -> TraceWriter")), nb::for_setter("trace"_a.none()),
+          nb::for_setter(nb::sig("def trace(self, trace: TraceWriter, /) -> None")),
+          "Where lookups are written down. May be replaced at any time; the old one stays open if somebody "
+          "else holds it.")
       .def_prop_ro(
           "stats", [](const Instrumentation& self) { return self.stats_object(); },
           nb::sig("def stats(self) -> BackendStats"), "What happened so far.")
       .def_prop_ro(
           "store",
-          [](const Instrumentation& self) { return self.persistence() ? self.persistence()->store_object() : nb::none(); },
+          [](const Instrumentation& self) {
+            return self.persistence() ? self.persistence()->store_object() : nb::none();
+          },
           nb::sig("def store(self) -> StoreBase | None"), "Where results survive, or None.")
-      .def_prop_ro("current_probe", &Instrumentation::current_probe, nb::sig("def current_probe(self) -> str | None"),
-                   "The label of trace lines.")
+      .def_prop_ro("current_probe", &Instrumentation::current_probe,
+                   nb::sig("def current_probe(self) -> str | None"), "The label of trace lines.")
       .def("set_current_probe", &Instrumentation::set_current_probe, "name"_a.none(),
-           nb::sig("def set_current_probe(self, name: str | None) -> None"), "Labels the trace lines from here on.")
+           nb::sig("def set_current_probe(self, name: str | None) -> None"),
+           "Labels the trace lines from here on.")
       .def("close", &Instrumentation::close,
            "Closes the trace and publishes what was put into the store. The cache goes on working.")
       .def(
@@ -620,11 +650,12 @@ void init_forward_instrumentation(nb::module_& m) {
       .def(
           "__exit__", [](Instrumentation& self, const nb::args&) { self.close(); },
           nb::sig("def __exit__(self, *exception: object) -> None"))
-      .def("put", &Instrumentation::put, "op"_a, "view_id"_a, "prompt"_a.none(), "top_k"_a.none(), "value"_a.none(),
+      .def("put", &Instrumentation::put, "op"_a, "view_id"_a, "prompt"_a.none(), "top_k"_a.none(),
+           "value"_a.none(),
            nb::sig("def put(self, op: str, view_id: str, prompt: Any, top_k: Any, value: Any) -> None"),
            "Keeps a result that was computed elsewhere. Counts no lookup.")
-      .def("_begin", &Instrumentation::begin_task, "op"_a.none(), "view_id"_a.none(), "prompt"_a.none(), "top_k"_a.none(),
-           "batch"_a.none())
+      .def("_begin", &Instrumentation::begin_task, "op"_a.none(), "view_id"_a.none(), "prompt"_a.none(),
+           "top_k"_a.none(), "batch"_a.none())
       .def("_finish", &Instrumentation::finish_task, "flight"_a, "value"_a.none(), "wall_seconds"_a)
       .def("_fail", &Instrumentation::fail_task, "flight"_a, "error"_a, "wall_seconds"_a)
       .def("_call_when_done", &Instrumentation::call_when_done, "flight"_a, "callback"_a)

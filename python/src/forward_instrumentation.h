@@ -33,10 +33,12 @@ class Instrumentation {
 
   // Borrowed parts in, a new reference out; nullptr with a Python exception.
   PyObject* cached(PyObject* op, PyObject* view_id, PyObject* prompt, PyObject* top_k, PyObject* compute);
-  PyObject* cached_batch(PyObject* op, PyObject* view_id, PyObject* prompts, PyObject* top_k, PyObject* compute);
+  PyObject* cached_batch(PyObject* op, PyObject* view_id, PyObject* prompts, PyObject* top_k,
+                         PyObject* compute);
 
   // Keeps a result that was computed elsewhere. Counts no lookup.
-  void put(nanobind::handle op, nanobind::handle view_id, nanobind::handle prompt, nanobind::handle top_k, nanobind::handle value);
+  void put(nanobind::handle op, nanobind::handle view_id, nanobind::handle prompt, nanobind::handle top_k,
+           nanobind::handle value);
 
   // The steps of an asynchronous call, which Python puts together (lmemo/forward.py). Roles are those of FlightTable.
   nanobind::tuple begin_task(nanobind::handle op, nanobind::handle view_id, nanobind::handle prompt,
@@ -55,7 +57,8 @@ class Instrumentation {
 
   PyObject* cached_miss(const KeyView& key, PyObject* compute, uint64_t start_ticks);
   PyObject* compute_alone(const nanobind::object& flight, PyObject* compute);
-  PyObject* wait_for(const nanobind::object& flight, uint64_t wait_number, uint64_t start_ticks, bool& is_abandoned);
+  PyObject* wait_for(const nanobind::object& flight, uint64_t wait_number, uint64_t start_ticks,
+                     bool& is_abandoned);
 
   // Looks in the store. A value found there is put into the cache.
   nanobind::object find_stored(const KeyView& key);
@@ -67,10 +70,12 @@ class Instrumentation {
   void batch_wait(Batch& batch);
 
   bool is_tracing() const { return trace_.load(std::memory_order_relaxed) != nullptr; }
-  std::string label_for(const KeyView& key) const { return is_tracing() ? trace_label_of(key) : std::string(); }
+  std::string label_for(const KeyView& key) const {
+    return is_tracing() ? trace_label_of(key) : std::string();
+  }
   // An empty label is made from the key: the entry may be older than the trace.
-  void trace(const KeyView& key, std::string_view label, uint64_t end_ticks, uint64_t wall_ticks, unsigned flags,
-             std::string_view error = {}) const;
+  void trace(const KeyView& key, std::string_view label, uint64_t end_ticks, uint64_t wall_ticks,
+             unsigned flags, std::string_view error = {}) const;
   void note_hit(const KeyView& key, std::string_view label, uint64_t start_ticks, unsigned flags = 0);
   void note_miss(const Flight& flight, uint64_t wall_ticks);
   void note_failure(const Flight& flight, nanobind::handle error, uint64_t wall_ticks);

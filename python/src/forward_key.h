@@ -37,7 +37,8 @@ inline bool plain_equal(PyObject* a, PyObject* b) {
   if (PyUnicode_Check(a) && PyUnicode_Check(b)) {
     const Py_ssize_t length = PyUnicode_GET_LENGTH(a);
     return length == PyUnicode_GET_LENGTH(b) && PyUnicode_KIND(a) == PyUnicode_KIND(b) &&
-           std::memcmp(PyUnicode_DATA(a), PyUnicode_DATA(b), static_cast<size_t>(length) * PyUnicode_KIND(a)) == 0;
+           std::memcmp(PyUnicode_DATA(a), PyUnicode_DATA(b),
+                       static_cast<size_t>(length) * PyUnicode_KIND(a)) == 0;
   }
   const int is_equal = PyObject_RichCompareBool(a, b, Py_EQ);
   if (is_equal < 0) PyErr_Clear();

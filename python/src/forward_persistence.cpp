@@ -18,7 +18,8 @@ bool to_field_value(PyObject* part, FieldValue& value) {
   if (PyBool_Check(part)) return value = FieldValue(part == Py_True), true;
   if (is_str(part)) return value = FieldValue(utf8_of(part)), true;
   if (PyFloat_CheckExact(part)) return value = FieldValue(PyFloat_AS_DOUBLE(part)), true;
-  if (PyBytes_CheckExact(part)) return value = FieldValue(Blob{std::string(text_of(BufferView(part).bytes()))}), true;
+  if (PyBytes_CheckExact(part))
+    return value = FieldValue(Blob{std::string(text_of(BufferView(part).bytes()))}), true;
   if (PyLong_CheckExact(part)) {
     int overflow = 0;
     const long long number = PyLong_AsLongLongAndOverflow(part, &overflow);
@@ -101,14 +102,16 @@ bool Persistence::put(const KeyView& key, nb::object& value) const {
     if (!rounded.ok()) return false;
     value = std::move(rounded).value();
   }
-  const std::shared_ptr<Store> store = store_->hold_if_open();  // Only now: encoding may run Python code, and other threads with it.
+  // Only now: encoding may run Python code, and other threads with it.
+  const std::shared_ptr<Store> store = store_->hold_if_open();
   if (store == nullptr) return false;
   Status status;
   {
     const nb::gil_scoped_release released;
     // Who computed it before us wrote the same: no second copy.
     const std::optional<Hit> known = store->find(*store_key);
-    if (!known || !std::ranges::equal(known->value(), bytes_of(bytes))) status = store->put(*store_key, bytes_of(bytes));
+    if (!known || !std::ranges::equal(known->value(), bytes_of(bytes)))
+      status = store->put(*store_key, bytes_of(bytes));
   }
   store_->deliver_notices();
   return status.ok();

@@ -28,11 +28,14 @@ constexpr CounterRow kCounters[] = {
 };
 constexpr CounterRow kMoreCounters[] = {
     {"failures", &BackendStats::failures, "Prompts whose computation raised; they count as no lookup."},
-    {"shared", &BackendStats::shared, "Hits that waited for the forward pass of another thread, task or place in the batch."},
+    {"shared", &BackendStats::shared,
+     "Hits that waited for the forward pass of another thread, task or place in the batch."},
     {"store_hits", &BackendStats::store_hits, "Hits that came from the store."},
     {"stored", &BackendStats::stored, "Results that were put into the store."},
-    {"memory_only", &BackendStats::memory_only, "Results that are kept in memory alone: no codec, or the store said no."},
-    {"unreadable", &BackendStats::unreadable, "Entries of the store that could not be read; each was a miss."},
+    {"memory_only", &BackendStats::memory_only,
+     "Results that are kept in memory alone: no codec, or the store said no."},
+    {"unreadable", &BackendStats::unreadable,
+     "Entries of the store that could not be read; each was a miss."},
 };
 
 nb::dict to_dict(const BackendStats& self, bool everything) {
@@ -66,7 +69,8 @@ std::string describe(nb::handle self) {
                            "batched_prompts", "max_batch_size"})
     text += std::string(name) + "=" + nb::cast<std::string>(nb::repr(self.attr(name))) + ", ";
   for (const CounterRow& row : kMoreCounters)
-    if (const uint64_t count = (stats.*row.counter).total()) text += std::string(row.name) + "=" + std::to_string(count) + ", ";
+    if (const uint64_t count = (stats.*row.counter).total())
+      text += std::string(row.name) + "=" + std::to_string(count) + ", ";
   text.resize(text.size() - 2);
   return text + ")";
 }
@@ -74,13 +78,14 @@ std::string describe(nb::handle self) {
 }  // namespace
 
 void init_forward_stats(nb::module_& m) {
-  nb::class_<BackendStats> stats(m, "BackendStats",
-                                 "Counters of everything that went through one BackendInstrumentation, exact under threads.");
+  nb::class_<BackendStats> stats(
+      m, "BackendStats",
+      "Counters of everything that went through one BackendInstrumentation, exact under threads.");
   stats
       .def(
           "__init__",
-          [](BackendStats* self, uint64_t hits, uint64_t misses, uint64_t passes, double wall, uint64_t batches,
-             uint64_t batched, uint64_t largest) {
+          [](BackendStats* self, uint64_t hits, uint64_t misses, uint64_t passes, double wall,
+             uint64_t batches, uint64_t batched, uint64_t largest) {
             new (self) BackendStats;
             self->cache_hits.set(hits);
             self->cache_misses.set(misses);
@@ -98,7 +103,8 @@ void init_forward_stats(nb::module_& m) {
           "max_batch_size", [](const BackendStats& self) { return self.max_batch_size.load(); },
           [](BackendStats& self, uint64_t value) { self.max_batch_size = value; }, "The largest batch sent.")
       .def_prop_ro("total_lookups", &BackendStats::total_lookups, "cache_hits + cache_misses")
-      .def_prop_ro("hit_rate", &BackendStats::hit_rate, "cache_hits / total_lookups; 0.0 before the first lookup.")
+      .def_prop_ro("hit_rate", &BackendStats::hit_rate,
+                   "cache_hits / total_lookups; 0.0 before the first lookup.")
       .def_prop_ro("avg_batch_size", &BackendStats::avg_batch_size,
                    "batched_prompts / batches_sent; 0.0 before the first batch.")
       .def("to_dict", &to_dict, "everything"_a = false,

@@ -52,7 +52,9 @@ struct BackendStats {
   PythonCounter memory_only;  // Results that could not be.
   PythonCounter unreadable;   // Entries of the store that could not be read; each was a miss.
 
-  double scoring_wall_s() const { return scoring_base_seconds.load() + ticks_to_seconds(scoring_ticks.total()); }
+  double scoring_wall_s() const {
+    return scoring_base_seconds.load() + ticks_to_seconds(scoring_ticks.total());
+  }
   void set_scoring_wall_s(double seconds) {
     scoring_base_seconds.store(seconds - ticks_to_seconds(scoring_ticks.total()));
   }

@@ -35,7 +35,8 @@ std::string trace_label_of(const KeyView& key) {
     if (!shown.is_valid()) throw nb::python_error();
     text = utf8_of(shown);
   }
-  return trace_label(json_of(key.part[1]), json_quoted(trace_prompt_hash(text)), json_of(key.part[3]), json_of(key.part[0]));
+  return trace_label(json_of(key.part[1]), json_quoted(trace_prompt_hash(text)), json_of(key.part[3]),
+                     json_of(key.part[0]));
 }
 
 TraceObject::TraceObject(nb::handle path) : path_(nb::none()) {
@@ -92,23 +93,27 @@ void write_event(TraceObject& self, nb::handle event) {
 }  // namespace
 
 void init_forward_trace(nb::module_& m) {
-  nb::class_<TraceObject>(m, "TraceWriter",
-                          "One JSON object a line for every lookup: ts, probe, view_id, prompt_hash, top_k, op, wall_ms, hit.\n\n"
-                          "None for the path: nothing is done. Else the parents are made and lines are appended, by a "
-                          "background thread, whole lines in batches, at least every second, at close() and at exit.")
+  nb::class_<TraceObject>(
+      m, "TraceWriter",
+      "One JSON object a line for every lookup: ts, probe, view_id, prompt_hash, top_k, op, wall_ms, hit.\n\n"
+      "None for the path: nothing is done. Else the parents are made and lines are appended, by a "
+      "background thread, whole lines in batches, at least every second, at close() and at exit.")
       .def(
           "__init__", [](TraceObject* self, nb::handle path) { new (self) TraceObject(path); },
-          "path"_a.none() = nb::none(), nb::sig("def __init__(self, path: str | os.PathLike[str] | None = None) -> None"))
+          "path"_a.none() = nb::none(),
+          nb::sig("def __init__(self, path: str | os.PathLike[str] | None = None) -> None"))
       .def("write", &write_event, "event"_a, nb::sig("def write(self, event: Any) -> None"),
            "Adds a line from an object with the members as attributes. After close() it is ignored.")
       .def("flush", &TraceObject::flush, "Returns when every line written before is in the file.")
       .def("close", &TraceObject::close, "Flushes and lets go of the file. A second call does nothing.")
-      .def_prop_ro("path", &TraceObject::path, nb::sig("def path(self) -> pathlib.Path | None"), "The file, or None.")
+      .def_prop_ro("path", &TraceObject::path, nb::sig("def path(self) -> pathlib.Path | None"),
+                   "The file, or None.")
       .def_prop_ro(
           "lines", [](const TraceObject& self) { return self.writer() ? self.writer()->lines() : 0; },
           "Lines in the file so far that came from this writer.")
       .def_prop_ro(
-          "lost_lines", [](const TraceObject& self) { return self.writer() ? self.writer()->lost_lines() : 0; },
+          "lost_lines",
+          [](const TraceObject& self) { return self.writer() ? self.writer()->lost_lines() : 0; },
           "Lines that could not be written (a full disk); the cause is logged once.")
       .def(
           "__enter__", [](nb::handle self) { return self; }, nb::sig("def __enter__(self) -> Self"))

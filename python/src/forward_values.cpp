@@ -22,13 +22,13 @@ struct TypeRow {
   const char* torch;  // As in str(dtype), after "torch."; nullptr: torch has none.
 };
 constexpr TypeRow kTypes[] = {
-    {ElementType::boolean, "|b1", "bool"},       {ElementType::i8, "|i1", "int8"},
-    {ElementType::i16, "<i2", "int16"},          {ElementType::i32, "<i4", "int32"},
-    {ElementType::i64, "<i8", "int64"},          {ElementType::u8, "|u1", "uint8"},
-    {ElementType::u16, "<u2", nullptr},          {ElementType::u32, "<u4", nullptr},
-    {ElementType::u64, "<u8", nullptr},          {ElementType::f16, "<f2", "float16"},
-    {ElementType::f32, "<f4", "float32"},        {ElementType::f64, "<f8", "float64"},
-    {ElementType::c64, "<c8", "complex64"},      {ElementType::c128, "<c16", "complex128"},
+    {ElementType::boolean, "|b1", "bool"},  {ElementType::i8, "|i1", "int8"},
+    {ElementType::i16, "<i2", "int16"},     {ElementType::i32, "<i4", "int32"},
+    {ElementType::i64, "<i8", "int64"},     {ElementType::u8, "|u1", "uint8"},
+    {ElementType::u16, "<u2", nullptr},     {ElementType::u32, "<u4", nullptr},
+    {ElementType::u64, "<u8", nullptr},     {ElementType::f16, "<f2", "float16"},
+    {ElementType::f32, "<f4", "float32"},   {ElementType::f64, "<f8", "float64"},
+    {ElementType::c64, "<c8", "complex64"}, {ElementType::c128, "<c16", "complex128"},
     {ElementType::bf16, "<i2", "bfloat16"},  // numpy has none: its bits travel as integers.
 };
 
@@ -122,7 +122,8 @@ class Encoder {
   bool scalar(const nb::object& numpy, PyObject* value) {
     const nb::object as_array = numpy.attr("asarray")(nb::handle(value));
     // A class of one's own derived from a numpy scalar is not one of numpy's.
-    if (!as_array.attr("dtype").attr("type").is(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(value))))) return false;
+    if (!as_array.attr("dtype").attr("type").is(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(value)))))
+      return false;
     return array(ValueTag::scalar, as_array, std::nullopt);
   }
 
@@ -136,7 +137,8 @@ class Encoder {
       if (!type || !dtype.attr("fields").is_none()) return false;
     }
     ArrayShape shape{*type, {}};
-    for (const nb::handle dimension : value.attr("shape")) shape.dimensions.push_back(nb::cast<uint64_t>(dimension));
+    for (const nb::handle dimension : value.attr("shape"))
+      shape.dimensions.push_back(nb::cast<uint64_t>(dimension));
     if (shape.dimensions.size() > kMaxArrayDimensions) return false;
     if (!is_true(value.attr("flags").attr("c_contiguous"))) value = value.attr("copy")("C");
     writer_.array(tag, shape, BufferView(value).bytes(), as_float16_ && tag != ValueTag::scalar);
@@ -147,7 +149,8 @@ class Encoder {
   bool tensor(const nb::object& torch, PyObject* value) {
     nb::object given = nb::borrow(value);
     if (is_true(given.attr("requires_grad")) || utf8_of(given.attr("device").attr("type")) != "cpu" ||
-        !given.attr("layout").is(torch.attr("strided")) || is_true(given.attr("is_conj")()) || is_true(given.attr("is_neg")()))
+        !given.attr("layout").is(torch.attr("strided")) || is_true(given.attr("is_conj")()) ||
+        is_true(given.attr("is_neg")()))
       return false;
     const std::string name = utf8_of(or_raise(PyObject_Str(given.attr("dtype").ptr())));
     for (const TypeRow& row : kTypes) {
@@ -160,8 +163,8 @@ class Encoder {
 
   bool record(PyObject* value, int depth) {
     const nb::object type = nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(value)));
-    for (PyTypeObject* builtin : {&PyTuple_Type, &PyList_Type, &PyDict_Type, &PyUnicode_Type, &PyLong_Type, &PyFloat_Type,
-                                  &PyBytes_Type, &PySet_Type, &PyFrozenSet_Type})
+    for (PyTypeObject* builtin : {&PyTuple_Type, &PyList_Type, &PyDict_Type, &PyUnicode_Type, &PyLong_Type,
+                                  &PyFloat_Type, &PyBytes_Type, &PySet_Type, &PyFrozenSet_Type})
       if (PyObject_TypeCheck(value, builtin)) return false;
     const nb::object name = helper("_name_of")(type);
     const nb::object fields = helper("_fields_of")(type);
@@ -224,7 +227,8 @@ class Decoder {
       case ValueTag::integer: return or_raise(PyLong_FromLongLong(item.integer));
       case ValueTag::big_integer: {
         const nb::object type = nb::borrow(reinterpret_cast<PyObject*>(&PyLong_Type));
-        const nb::object magnitude = type.attr("from_bytes")(nb::bytes(item.text.data(), item.text.size()), "little");
+        const nb::object magnitude =
+            type.attr("from_bytes")(nb::bytes(item.text.data(), item.text.size()), "little");
         return item.is_negative ? or_raise(PyNumber_Negative(magnitude.ptr())) : magnitude;
       }
       case ValueTag::real: return or_raise(PyFloat_FromDouble(item.real));
@@ -266,7 +270,8 @@ class Decoder {
   }
 
   static nb::object text(std::string_view utf8) {
-    if (PyObject* text = PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "surrogatepass"))
+    if (PyObject* text =
+            PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "surrogatepass"))
       return nb::steal(text);
     if (!PyErr_ExceptionMatches(PyExc_UnicodeDecodeError)) throw nb::python_error();
     PyErr_Clear();
@@ -292,9 +297,11 @@ class Decoder {
     }
     if (matching != item.count || matching != static_cast<uint64_t>(PyTuple_GET_SIZE(fields.ptr()))) {
       const std::string expected = nb::cast<std::string>(nb::str(", ").attr("join")(fields));
-      raise_error({ErrorCode::incompatible, "a stored " + name + " has the fields " + found_names + "; the registered class has " +
-                                                expected + "; clear what was stored (`lmemo forward clear`) or register the "
-                                                           "changed class under a new name"});
+      raise_error(
+          {ErrorCode::incompatible, "a stored " + name + " has the fields " + found_names +
+                                        "; the registered class has " + expected +
+                                        "; clear what was stored (`lmemo forward clear`) or register the "
+                                        "changed class under a new name"});
     }
     return made;
   }
@@ -359,12 +366,14 @@ void init_forward_values(nb::module_& m) {
         if (!encode_value(value, float16, out)) return nb::none();
         return nb::bytes(out.data(), out.size());
       },
-      "value"_a.none(), "float16"_a = false, nb::sig("def encode_value(value: Any, float16: bool = False) -> bytes | None"),
+      "value"_a.none(), "float16"_a = false,
+      nb::sig("def encode_value(value: Any, float16: bool = False) -> bytes | None"),
       "The bytes that a store keeps of a result; None if it can only be kept in memory.");
   m.def(
-      "decode_value", [](nb::handle data) { return value_or_raise(decode_value(BufferView(data).bytes())); }, "data"_a,
-      nb::sig("def decode_value(data: Buffer) -> Any"),
-      "The result that encode_value() was given. Raises lmemo.Corruption for bytes that hold none, lmemo.Incompatible for a "
+      "decode_value", [](nb::handle data) { return value_or_raise(decode_value(BufferView(data).bytes())); },
+      "data"_a, nb::sig("def decode_value(data: Buffer) -> Any"),
+      "The result that encode_value() was given. Raises lmemo.Corruption for bytes that hold none, "
+      "lmemo.Incompatible for a "
       "dataclass that is not registered, or an array or tensor whose library is not installed.");
 }
 

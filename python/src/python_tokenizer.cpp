@@ -114,7 +114,9 @@ std::shared_ptr<const Tokenizer> tokenizer_of_engine(nb::handle engine) {
 
 Result<std::shared_ptr<const Tokenizer>> load_with_fallback(const std::filesystem::path& path) {
   Result<std::shared_ptr<const Tokenizer>> ours = Tokenizer::load(path);
-  if (ours.ok() || (ours.error().code != ErrorCode::incompatible && ours.error().code != ErrorCode::invalid_argument)) return ours;
+  if (ours.ok() ||
+      (ours.error().code != ErrorCode::incompatible && ours.error().code != ErrorCode::invalid_argument))
+    return ours;
   std::error_code ignored;
   const bool is_directory = std::filesystem::is_directory(path, ignored);
   ModelSettings settings;
@@ -124,7 +126,8 @@ Result<std::shared_ptr<const Tokenizer>> load_with_fallback(const std::filesyste
   const nb::gil_scoped_acquire acquired;
   try {
     const std::filesystem::path file = is_directory ? path / "tokenizer.json" : path;
-    const nb::object engine = nb::module_::import_("lmemo._huggingface").attr("engine_of_file")(path_to_python(file));
+    const nb::object engine =
+        nb::module_::import_("lmemo._huggingface").attr("engine_of_file")(path_to_python(file));
     if (engine.is_none()) return ours;
     std::shared_ptr<const Tokenizer> theirs = tokenizer_of_engine(engine);
     return is_directory ? Tokenizer::with_settings(std::move(theirs), settings) : theirs;

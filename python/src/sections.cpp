@@ -31,7 +31,8 @@ namespace {
 
 Digest digest_of(const std::string& hex, const char* name) {
   const auto digest = Digest::from_hex(hex);
-  if (!digest) raise_error({ErrorCode::invalid_argument, std::string(name) + ": expected 64 hexadecimal digits"});
+  if (!digest)
+    raise_error({ErrorCode::invalid_argument, std::string(name) + ": expected 64 hexadecimal digits"});
   return *digest;
 }
 
@@ -46,7 +47,9 @@ struct RunObject {
 };
 
 size_t checked_index(const RunObject& self, size_t index) {
-  if (index >= self.run.size()) throw nb::index_error(("row " + std::to_string(index) + " of " + std::to_string(self.run.size())).c_str());
+  if (index >= self.run.size())
+    throw nb::index_error(
+        ("row " + std::to_string(index) + " of " + std::to_string(self.run.size())).c_str());
   return index;
 }
 
@@ -91,7 +94,10 @@ nb::tuple gather(const RunObject& self, size_t first, size_t end) {
       offsets[i - first] = static_cast<int64_t>(at);
       const Result<TokenRow> found = self.run.row(i);
       if (!found.ok() || found->size() > total - at) {
-        status = found.ok() ? Error{ErrorCode::corruption, self.run.path(i).string() + ": its row has another length than the sync found"} : found.error();
+        status = found.ok()
+                     ? Error{ErrorCode::corruption,
+                             self.run.path(i).string() + ": its row has another length than the sync found"}
+                     : found.error();
         break;
       }
       found->unpack(reinterpret_cast<uint32_t*>(ids.get()) + at);
@@ -136,9 +142,11 @@ RunObject sync_sections(nb::handle store_handle, nb::handle tokenizer, const std
     }
   };
   const StoreObject& store = nb::cast<StoreObject&>(store_handle);
-  const auto* disk = nb::isinstance<DiskStoreObject>(store_handle) ? &nb::cast<DiskStoreObject&>(store_handle) : nullptr;
+  const auto* disk =
+      nb::isinstance<DiskStoreObject>(store_handle) ? &nb::cast<DiskStoreObject&>(store_handle) : nullptr;
   const bool remembers = disk != nullptr && !disk->is_read_only();
-  const SectionCache cache(store.hold(), remembers ? disk->directory() : std::filesystem::path(), std::move(recipe));
+  const SectionCache cache(store.hold(), remembers ? disk->directory() : std::filesystem::path(),
+                           std::move(recipe));
   auto run = run_with_result(progress, [&](const Watch& watch) { return cache.sync(all, options, watch); });
   store.deliver_notices();
   return {value_or_raise(std::move(run))};
@@ -178,7 +186,8 @@ nb::dict read_dlm(nb::handle path, nb::handle home) {
 
 nb::dict reasons_of(const SyncStats& stats) {
   nb::dict reasons;
-  for (size_t i = 0; i < kMissReasons; ++i) reasons[nb::str(name_of(static_cast<MissReason>(i)).data())] = stats.misses_by_reason[i];
+  for (size_t i = 0; i < kMissReasons; ++i)
+    reasons[nb::str(name_of(static_cast<MissReason>(i)).data())] = stats.misses_by_reason[i];
   return reasons;
 }
 
@@ -190,8 +199,11 @@ void init_sections(nb::module_& m) {
       .field("total_sections", &SyncStats::total_sections, "Rows: files that were not skipped.")
       .field("cache_hits", &SyncStats::cache_hits, "Sections found in the store.")
       .field("cache_misses", &SyncStats::cache_misses, "Sections tokenised.")
-      .computed("hit_rate", [](const SyncStats& self) { return self.hit_rate(); }, "def hit_rate(self) -> float", "Hits of all sections.")
-      .computed("miss_reasons", &reasons_of, "def miss_reasons(self) -> dict[str, int]", "Misses by reason: new, edited, …")
+      .computed(
+          "hit_rate", [](const SyncStats& self) { return self.hit_rate(); }, "def hit_rate(self) -> float",
+          "Hits of all sections.")
+      .computed("miss_reasons", &reasons_of, "def miss_reasons(self) -> dict[str, int]",
+                "Misses by reason: new, edited, …")
       .field("total_tokens", &SyncStats::total_tokens, "Of the rows, after the cut.")
       .field("cut_sections", &SyncStats::cut_sections, "Sections longer than sequence_len.")
       .field("total_tokenize_seconds", &SyncStats::total_tokenize_seconds, "Added up over threads.")
@@ -210,18 +222,45 @@ void init_sections(nb::module_& m) {
   nb::class_<RunObject>(m, "SectionRun", "The compiled part of lmemo.Run.")
       .def("__len__", [](const RunObject& self) { return self.run.size(); })
       .def_prop_ro("stats", [](const RunObject& self) { return self.run.stats(); })
-      .def_prop_ro("notices", [](const RunObject& self) { return texts_to_python(self.run.notices()); }, nb::sig("def notices(self) -> list[str]"))
-      .def("row", &row, "index"_a, nb::sig("def row(self, index: int) -> NDArray[numpy.uint16] | NDArray[numpy.uint32]"))
+      .def_prop_ro(
+          "notices", [](const RunObject& self) { return texts_to_python(self.run.notices()); },
+          nb::sig("def notices(self) -> list[str]"))
+      .def("row", &row, "index"_a,
+           nb::sig("def row(self, index: int) -> NDArray[numpy.uint16] | NDArray[numpy.uint32]"))
       .def("gather", &gather, "first"_a, "end"_a,
-           nb::sig("def gather(self, first: int, end: int) -> tuple[NDArray[numpy.int32], NDArray[numpy.int64]]"),
+           nb::sig(
+               "def gather(self, first: int, end: int) -> tuple[NDArray[numpy.int32], NDArray[numpy.int64]]"),
            "The ids of rows first to end - 1 in one array, and where each begins.")
-      .def("path", [](const RunObject& self, size_t index) { return path_to_python(self.run.path(checked_index(self, index))); }, "index"_a,
-           nb::sig("def path(self, index: int) -> pathlib.Path"))
-      .def("token_count", [](const RunObject& self, size_t index) { return self.run.token_count(checked_index(self, index)); }, "index"_a)
-      .def("is_hit", [](const RunObject& self, size_t index) { return self.run.outcome(checked_index(self, index)) == Outcome::hit; }, "index"_a)
-      .def("key", [](const RunObject& self, size_t index) { return value_or_raise(self.run.key(checked_index(self, index))); }, "index"_a)
-      .def("explain", [](const RunObject& self, nb::handle path) { return value_or_raise(self.run.explain(path_of(path))); }, "path"_a,
-           nb::sig("def explain(self, path: str | os.PathLike[str]) -> str"));
+      .def(
+          "path",
+          [](const RunObject& self, size_t index) {
+            return path_to_python(self.run.path(checked_index(self, index)));
+          },
+          "index"_a, nb::sig("def path(self, index: int) -> pathlib.Path"))
+      .def(
+          "token_count",
+          [](const RunObject& self, size_t index) {
+            return self.run.token_count(checked_index(self, index));
+          },
+          "index"_a)
+      .def(
+          "is_hit",
+          [](const RunObject& self, size_t index) {
+            return self.run.outcome(checked_index(self, index)) == Outcome::hit;
+          },
+          "index"_a)
+      .def(
+          "key",
+          [](const RunObject& self, size_t index) {
+            return value_or_raise(self.run.key(checked_index(self, index)));
+          },
+          "index"_a)
+      .def(
+          "explain",
+          [](const RunObject& self, nb::handle path) {
+            return value_or_raise(self.run.explain(path_of(path)));
+          },
+          "path"_a, nb::sig("def explain(self, path: str | os.PathLike[str]) -> str"));
 
   m.def("sync_sections", &sync_sections, "store"_a, "tokenizer"_a, "tokenizer_name"_a,
         "chat_template"_a.none(), "eos_token"_a.none(), "sources"_a, "sequence_len"_a, "keep_end"_a,

@@ -97,8 +97,7 @@ std::pair<const ArrowSchema*, const ArrowArray*> column_of(const ArrowSchema* sc
   return {schema->children[0], array->children[0]};
 }
 
-void add_column(const ArrowSchema& whole_schema, const ArrowArray& whole,
-                std::vector<SourceText>& views) {
+void add_column(const ArrowSchema& whole_schema, const ArrowArray& whole, std::vector<SourceText>& views) {
   const auto [schema, array] = column_of(&whole_schema, &whole);
   const auto require = [&](bool holds, int64_t index) {
     if (!holds)
@@ -138,7 +137,7 @@ SourceText source_text(PyObject* text) {
   if (PyUnicode_READY(text) != 0) throw nb::python_error();
 #endif
   using Form = SourceText::Form;
-  const Form form = PyUnicode_IS_ASCII(text)                     ? Form::utf8
+  const Form form = PyUnicode_IS_ASCII(text)                       ? Form::utf8
                     : PyUnicode_KIND(text) == PyUnicode_1BYTE_KIND ? Form::latin1
                     : PyUnicode_KIND(text) == PyUnicode_2BYTE_KIND ? Form::ucs2
                                                                    : Form::ucs4;

@@ -14,10 +14,11 @@ namespace {
 
 // Bound to the open file, not to the process: two threads with a file of their own each exclude one another too.
 bool set_lock(int descriptor, short type, uint64_t first, uint64_t count) {
-  struct flock lock {};
+  struct flock lock{};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
-  lock.l_start = static_cast<off_t>(std::min<uint64_t>(first & INT64_MAX, INT64_MAX - count));  // A lock ends at INT64_MAX.
+  // A lock ends at INT64_MAX.
+  lock.l_start = static_cast<off_t>(std::min<uint64_t>(first & INT64_MAX, INT64_MAX - count));
   lock.l_len = static_cast<off_t>(count);
   return ::fcntl(descriptor, F_OFD_SETLK, &lock) == 0;
 }

@@ -111,7 +111,10 @@ class RealMappedFile : public MappedFile {
 class RealWholeFile : public RealMappedFile {
  public:
   RealWholeFile(void* address, const struct stat& file, Path path)
-      : RealMappedFile(address, static_cast<size_t>(file.st_size)), path_(std::move(path)), device_(file.st_dev), inode_(file.st_ino) {}
+      : RealMappedFile(address, static_cast<size_t>(file.st_size)),
+        path_(std::move(path)),
+        device_(file.st_dev),
+        inode_(file.st_ino) {}
   ~RealWholeFile() override {
     if (std::byte* twin = twin_.load()) ::munmap(twin, bytes_.size());
   }
@@ -128,10 +131,12 @@ class RealWholeFile : public RealMappedFile {
   void make_twin() const {
     const Descriptor descriptor = open_file(path_, O_RDONLY | O_NONBLOCK);
     struct stat found;
-    const bool is_same = descriptor.is_open() && ::fstat(descriptor.number(), &found) == 0 && found.st_dev == device_ &&
-                         found.st_ino == inode_ && static_cast<size_t>(found.st_size) == bytes_.size();
+    const bool is_same = descriptor.is_open() && ::fstat(descriptor.number(), &found) == 0 &&
+                         found.st_dev == device_ && found.st_ino == inode_ &&
+                         static_cast<size_t>(found.st_size) == bytes_.size();
     if (!is_same) return;
-    void* twin = ::mmap(nullptr, bytes_.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor.number(), 0);
+    void* twin = ::mmap(nullptr, bytes_.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE,
+                        descriptor.number(), 0);
     if (twin != MAP_FAILED) twin_ = static_cast<std::byte*>(twin);
   }
 
@@ -142,7 +147,8 @@ class RealWholeFile : public RealMappedFile {
   mutable std::atomic<std::byte*> twin_{nullptr};
 };
 
-Result<std::shared_ptr<const MappedFile>> map_descriptor(int descriptor, uint64_t byte_count, const Path& path) {
+Result<std::shared_ptr<const MappedFile>> map_descriptor(int descriptor, uint64_t byte_count,
+                                                         const Path& path) {
   if (byte_count == 0) return std::shared_ptr<const MappedFile>(std::make_shared<RealMappedFile>(nullptr, 0));
   void* address = ::mmap(nullptr, byte_count, PROT_READ, MAP_SHARED, descriptor, 0);
   if (address == MAP_FAILED) return errno_error(errno, "map", path);
@@ -150,12 +156,14 @@ Result<std::shared_ptr<const MappedFile>> map_descriptor(int descriptor, uint64_
 }
 
 bool locks_are_missing(int error_number) {
-  return error_number == ENOLCK || error_number == ENOSYS || error_number == EOPNOTSUPP || error_number == EINVAL;
+  return error_number == ENOLCK || error_number == ENOSYS || error_number == EOPNOTSUPP ||
+         error_number == EINVAL;
 }
 
 class RealWritableFile : public WritableFile {
  public:
-  RealWritableFile(Descriptor descriptor, Path path) : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
+  RealWritableFile(Descriptor descriptor, Path path)
+      : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
 
   Status append(std::span<const Bytes> parts) override {
     std::array<iovec, 512> vectors;
@@ -239,8 +247,8 @@ FileStatus status_of(const struct stat& from) {
 // Another process may have renamed or removed the file between our open and our lock.
 bool is_still_at(int descriptor, const Path& path) {
   struct stat ours, there;
-  return ::fstat(descriptor, &ours) == 0 && ::lstat(path.c_str(), &there) == 0 && ours.st_ino == there.st_ino &&
-         ours.st_dev == there.st_dev;
+  return ::fstat(descriptor, &ours) == 0 && ::lstat(path.c_str(), &there) == 0 &&
+         ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
 }
 
 class RealFileSystem : public FileSystem {
@@ -282,7 +290,8 @@ class RealFileSystem : public FileSystem {
     if (!S_ISREG(found.st_mode))
       return Error{ErrorCode::io_error, "cannot open " + path.string() + ": not a regular file"};
     if (found.st_size == 0) return map_descriptor(descriptor.number(), 0, path);
-    void* address = ::mmap(nullptr, static_cast<size_t>(found.st_size), PROT_READ, MAP_SHARED, descriptor.number(), 0);
+    void* address =
+        ::mmap(nullptr, static_cast<size_t>(found.st_size), PROT_READ, MAP_SHARED, descriptor.number(), 0);
     if (address == MAP_FAILED) return errno_error(errno, "map", path);
     return std::shared_ptr<const MappedFile>(std::make_shared<RealWholeFile>(address, found, path));
   }
@@ -312,7 +321,8 @@ class RealFileSystem : public FileSystem {
       return Error{ErrorCode::io_error, "cannot open " + path.string() + ": not a regular file"};
     // What is written here would be written there as well.
     if (found.st_nlink > 1)
-      return Error{ErrorCode::io_error, "cannot take over " + path.string() + ": the file has another name elsewhere"};
+      return Error{ErrorCode::io_error,
+                   "cannot take over " + path.string() + ": the file has another name elsewhere"};
     if (::flock(descriptor.number(), LOCK_EX | LOCK_NB) != 0) {
       const bool is_old = ::time(nullptr) - found.st_mtim.tv_sec > kAbandonedSeconds;
       if (!locks_are_missing(errno) || !is_old)
@@ -358,7 +368,8 @@ class RealFileSystem : public FileSystem {
 }  // namespace
 
 FileSystem& real_file_system() {
-  LockedDescriptors::instance();  // Whoever has handlers around fork() and locks before us registers them after ours.
+  LockedDescriptors::
+      instance();  // Whoever has handlers around fork() and locks before us registers them after ours.
   static RealFileSystem file_system;
   return file_system;
 }

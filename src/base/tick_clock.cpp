@@ -7,7 +7,8 @@
 namespace lmemo {
 namespace {
 
-constexpr int64_t kShortestSpanNs = 1'000'000;  // Two reads of the clock are off by some 100 ns: one in ten thousand.
+// Two reads of the clock are off by some 100 ns: one in ten thousand.
+constexpr int64_t kShortestSpanNs = 1'000'000;
 
 struct Anchor {
   int64_t time_ns = monotonic_ns();

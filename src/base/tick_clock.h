@@ -28,7 +28,8 @@ inline int64_t monotonic_ns() {
 
 inline uint64_t ticks_now() {
 #if defined(__x86_64__)
-  if (kHasEvenTicks) [[likely]] return __rdtsc();
+  if (kHasEvenTicks) [[likely]]
+    return __rdtsc();
 #endif
   return static_cast<uint64_t>(monotonic_ns());
 }

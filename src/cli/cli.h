@@ -60,7 +60,7 @@ struct CliEnvironment {
   std::filesystem::path working_directory;
   std::filesystem::path shipped_examples;  // corpus/ and tokenizer/ that come with lmemo; empty if not found.
   std::vector<std::string> program;        // What starts this program once more, as a process of its own.
-  std::string python;                      // The interpreter that has the package lmemo; empty if there is none.
+  std::string python;  // The interpreter that has the package lmemo; empty if there is none.
   std::string version;
   std::vector<ExternalCommand> external_commands;
   std::function<Result<TokenOracle>(const std::filesystem::path& tokenizer)> token_oracle;

@@ -58,7 +58,7 @@ struct CommandContext;
 
 struct CommandSpec {
   std::string name = {};
-  std::string group = {};    // The heading under which `lmemo --help` lists it; commands without one come last.
+  std::string group = {};  // The heading under which `lmemo --help` lists it; commands without one come last.
   std::string summary = {};  // One line, an imperative, no full stop.
   std::string details = {};  // Paragraphs for the help, one line each.
   std::vector<PositionalSpec> positionals = {};

@@ -14,9 +14,12 @@ std::string roff(std::string_view text) {
   for (const char c : text) {
     if (at_line_start && (c == '.' || c == '\'')) out += "\\&";
     at_line_start = c == '\n';
-    if (c == '\\') out += "\\e";
-    else if (c == '-') out += "\\-";
-    else out += c;
+    if (c == '\\')
+      out += "\\e";
+    else if (c == '-')
+      out += "\\-";
+    else
+      out += c;
   }
   return out;
 }
@@ -69,7 +72,8 @@ std::string manual_page(const CommandSpec& root, const std::string& version) {
       ".SH ENVIRONMENT\n" +
       item("LMEMO_STORE", "the directory of the store, if --store is not given") +
       item("NO_COLOR", "no colour, whatever it is set to") + ".SH FILES\n" +
-      item("lmemo.toml", "settings, found from the working directory upward; lmemo config shows what is in force") +
+      item("lmemo.toml",
+           "settings, found from the working directory upward; lmemo config shows what is in force") +
       item("$XDG_CACHE_HOME/lmemo", "the store, if nothing else is said");
   return text;
 }

@@ -89,8 +89,7 @@ std::optional<std::string> complaint_about(const SettingSpec& spec, const std::s
         return std::nullopt;
       return "found \"" + value + "\"; expected " + expectation(spec) + "." +
              did_you_mean(value, spec.choices);
-    case SettingType::option:
-      return std::nullopt;  // The command looks at it.
+    case SettingType::option: return std::nullopt;  // The command looks at it.
   }
   return std::nullopt;
 }
@@ -114,7 +113,8 @@ Result<std::vector<ConfigValue>> read_config(std::string_view bytes, const std::
     } else if (const auto* number = std::get_if<int64_t>(&entry.value);
                number && (spec->type == SettingType::byte_limit || spec->type == SettingType::option)) {
       text = std::to_string(*number);
-    } else if (const auto* flag = std::get_if<bool>(&entry.value); flag && spec->type == SettingType::option) {
+    } else if (const auto* flag = std::get_if<bool>(&entry.value);
+               flag && spec->type == SettingType::option) {
       text = *flag ? "true" : "false";
     } else {
       return Error{ErrorCode::invalid_argument,

@@ -11,7 +11,12 @@
 
 namespace lmemo::cli {
 
-enum class SettingType { path, byte_limit, choice, option };  // option: as the command's option of that name takes it.
+enum class SettingType {
+  path,
+  byte_limit,
+  choice,
+  option
+};  // option: as the command's option of that name takes it.
 
 struct SettingSpec {
   std::string key;  // "limits.*" stands for every name in [limits].

@@ -22,7 +22,8 @@ size_t padded(size_t byte_count) { return (byte_count + kAlignment - 1) / kAlign
 
 bool is_float(ArrowType type) { return type == ArrowType::float32 || type == ArrowType::float64; }
 bool is_signed(ArrowType type) {
-  return type == ArrowType::int8 || type == ArrowType::int16 || type == ArrowType::int32 || type == ArrowType::int64;
+  return type == ArrowType::int8 || type == ArrowType::int16 || type == ArrowType::int32 ||
+         type == ArrowType::int64;
 }
 
 FlatMessage::Place number_type(FlatMessage& flat, ArrowType type) {
@@ -36,8 +37,8 @@ FlatMessage::Place number_type(FlatMessage& flat, ArrowType type) {
   return flat.end_table();
 }
 
-FlatMessage::Place field_of(FlatMessage& flat, std::string_view name, uint8_t type_tag, FlatMessage::Place type,
-                            const std::vector<FlatMessage::Place>& children) {
+FlatMessage::Place field_of(FlatMessage& flat, std::string_view name, uint8_t type_tag,
+                            FlatMessage::Place type, const std::vector<FlatMessage::Place>& children) {
   const auto name_place = flat.text(name);
   const auto children_place = flat.vector_of(children);
   flat.begin_table();
@@ -86,9 +87,11 @@ Error mismatch(const ArrowColumn& column, const std::string& what) {
 
 Status check(const ArrowColumn& column, uint64_t row_count, const ArrowColumnData& data) {
   const uint64_t value_count = data.values.size() / byte_width(column.type);
-  if (data.values.size() % byte_width(column.type) != 0) return mismatch(column, "its bytes are no whole values");
+  if (data.values.size() % byte_width(column.type) != 0)
+    return mismatch(column, "its bytes are no whole values");
   if (!column.is_list) {
-    if (value_count != row_count || !data.offsets.empty()) return mismatch(column, "expected one value for each row");
+    if (value_count != row_count || !data.offsets.empty())
+      return mismatch(column, "expected one value for each row");
     return {};
   }
   if (data.offsets.size() != row_count + 1 || data.offsets.front() != 0 ||

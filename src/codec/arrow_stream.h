@@ -38,7 +38,8 @@ struct ArrowColumnData {
 class ArrowStreamWriter {
  public:
   using Sink = std::function<Status(Bytes)>;
-  ArrowStreamWriter(std::vector<ArrowColumn> columns, Sink sink) : columns_(std::move(columns)), sink_(std::move(sink)) {}
+  ArrowStreamWriter(std::vector<ArrowColumn> columns, Sink sink)
+      : columns_(std::move(columns)), sink_(std::move(sink)) {}
 
   Status begin();
   // One for each column, in their order. invalid_argument if lengths do not fit together.

@@ -8,7 +8,9 @@
 namespace lmemo {
 namespace {
 
-uint64_t one_part(Bytes bytes, uint64_t seed) { return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed); }
+uint64_t one_part(Bytes bytes, uint64_t seed) {
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+}
 
 uint64_t many_parts(const Bytes* parts, size_t count, uint64_t seed) {
   XXH3_state_t state;

@@ -27,7 +27,8 @@ std::optional<Compression> compression_named(std::string_view name);
 size_t max_compressed_bytes(Compression compression, size_t byte_count);
 
 // Returns how many bytes of `out` were written. Fails if `out` is too small, and past 2 GB for LZ4.
-Result<size_t> compress(Compression compression, CompressionLevel level, Bytes bytes, std::span<std::byte> out);
+Result<size_t> compress(Compression compression, CompressionLevel level, Bytes bytes,
+                        std::span<std::byte> out);
 
 // Fills `out` exactly, or says corruption: bytes from disk are hostile, and never write past it.
 Status decompress(Compression compression, Bytes compressed, std::span<std::byte> out);

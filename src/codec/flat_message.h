@@ -52,7 +52,8 @@ class FlatMessage {
     std::vector<uint16_t> vtable(2 + static_cast<size_t>(slots), 0);
     vtable[0] = static_cast<uint16_t>(2 * vtable.size());
     vtable[1] = static_cast<uint16_t>(table - table_end_);
-    for (const auto& [slot, place] : table_) vtable[2 + static_cast<size_t>(slot)] = static_cast<uint16_t>(table - place);
+    for (const auto& [slot, place] : table_)
+      vtable[2 + static_cast<size_t>(slot)] = static_cast<uint16_t>(table - place);
     front_.insert(0, reinterpret_cast<const char*>(vtable.data()), 2 * vtable.size());
     const int32_t distance = static_cast<int32_t>(size() - table);
     std::memcpy(front_.data() + (size() - table), &distance, sizeof distance);

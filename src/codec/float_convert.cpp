@@ -21,12 +21,14 @@ uint16_t half_of(uint32_t bits) {
   // Subnormal: units of 2^-24.
   const uint32_t exponent = magnitude >> 23, mantissa = (magnitude & 0x7fffff) | 0x800000;
   const uint32_t shift = 126 - exponent;
-  const uint32_t kept = mantissa >> shift, rest = mantissa & ((uint32_t{1} << shift) - 1), tie = uint32_t{1} << (shift - 1);
+  const uint32_t kept = mantissa >> shift, rest = mantissa & ((uint32_t{1} << shift) - 1),
+                 tie = uint32_t{1} << (shift - 1);
   return static_cast<uint16_t>(sign | (kept + (rest > tie || (rest == tie && (kept & 1)) ? 1 : 0)));
 }
 
 uint32_t float_of_half(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16, exponent = half >> 10 & 0x1f, mantissa = half & 0x3ff;
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16, exponent = half >> 10 & 0x1f,
+                 mantissa = half & 0x3ff;
   if (exponent == 31) return sign | 0x7f800000 | (mantissa ? 0x400000 | mantissa << 13 : 0);
   if (exponent != 0) return sign | (exponent + 112) << 23 | mantissa << 13;
   if (mantissa == 0) return sign;
@@ -72,8 +74,9 @@ void join_planes_portably(const uint8_t* front, const uint8_t* back, uint16_t* t
 
 }  // namespace
 
-const FloatKernel kPortableFloats{floats_to_halves_portably, floats_to_bfloats_portably, halves_to_floats_portably,
-                                  bfloats_to_floats_portably, split_planes_portably,     join_planes_portably};
+const FloatKernel kPortableFloats{floats_to_halves_portably, floats_to_bfloats_portably,
+                                  halves_to_floats_portably, bfloats_to_floats_portably,
+                                  split_planes_portably,     join_planes_portably};
 
 const FloatKernel& chosen_float_kernel() {
 #if defined(__x86_64__)

@@ -52,13 +52,17 @@ void floats_to_bfloats(const float* from, uint16_t* to, size_t count) {
 void bfloats_to_floats(const uint16_t* from, float* to, size_t count) {
   size_t i = 0;
   for (; i + 8 <= count; i += 8)
-    store(to + i, _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))), 16));
+    store(to + i,
+          _mm256_slli_epi32(
+              _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))), 16));
   kPortableFloats.bfloats_to_floats(from + i, to + i, count - i);
 }
 
 void split_planes(const uint16_t* from, uint8_t* front, uint8_t* back, size_t count) {
   const __m256i low_bytes = _mm256_set1_epi16(0xff);
-  const auto rotated = [](__m256i x) { return _mm256_or_si256(_mm256_slli_epi16(x, 1), _mm256_srli_epi16(x, 15)); };
+  const auto rotated = [](__m256i x) {
+    return _mm256_or_si256(_mm256_slli_epi16(x, 1), _mm256_srli_epi16(x, 15));
+  };
   size_t i = 0;
   for (; i + 32 <= count; i += 32) {
     const __m256i a = rotated(load(from + i)), b = rotated(load(from + i + 16));
@@ -71,7 +75,9 @@ void split_planes(const uint16_t* from, uint8_t* front, uint8_t* back, size_t co
 }
 
 void join_planes(const uint8_t* front, const uint8_t* back, uint16_t* to, size_t count) {
-  const auto unrotated = [](__m256i x) { return _mm256_or_si256(_mm256_srli_epi16(x, 1), _mm256_slli_epi16(x, 15)); };
+  const auto unrotated = [](__m256i x) {
+    return _mm256_or_si256(_mm256_srli_epi16(x, 1), _mm256_slli_epi16(x, 15));
+  };
   size_t i = 0;
   for (; i + 32 <= count; i += 32) {
     const __m256i fronts = _mm256_permute4x64_epi64(load(front + i), 0b11'01'10'00);
@@ -84,7 +90,8 @@ void join_planes(const uint8_t* front, const uint8_t* back, uint16_t* to, size_t
 
 }  // namespace
 
-const FloatKernel kAvx2Floats{floats_to_halves, floats_to_bfloats, halves_to_floats, bfloats_to_floats, split_planes, join_planes};
+const FloatKernel kAvx2Floats{floats_to_halves,  floats_to_bfloats, halves_to_floats,
+                              bfloats_to_floats, split_planes,      join_planes};
 
 }  // namespace lmemo
 #endif

@@ -17,14 +17,17 @@ constexpr size_t kSampleBytes = 4096;
 struct Planes {
   std::vector<uint8_t> front = std::vector<uint8_t>(kBlockNumbers);
   std::vector<uint8_t> back = std::vector<uint8_t>(kBlockNumbers);
-  std::vector<std::byte> compressed = std::vector<std::byte>(max_compressed_bytes(Compression::zstd, kBlockNumbers));
+  std::vector<std::byte> compressed =
+      std::vector<std::byte>(max_compressed_bytes(Compression::zstd, kBlockNumbers));
 };
 Planes& planes_of_thread() {
   thread_local Planes planes;
   return planes;
 }
 
-bool is_worth_it(size_t compressed_bytes, size_t byte_count) { return compressed_bytes + byte_count / 32 < byte_count; }
+bool is_worth_it(size_t compressed_bytes, size_t byte_count) {
+  return compressed_bytes + byte_count / 32 < byte_count;
+}
 
 // Mantissas are noise: a look at a few of them saves trying them all.
 Result<size_t> compress_plane(Bytes plane, std::vector<std::byte>& out) {
@@ -46,7 +49,8 @@ Error damaged(const std::string& what) { return {ErrorCode::corruption, "byte pl
 // One plane from the front of `rest`: a view of it where it lies, or of `buffer`.
 Result<const uint8_t*> take_plane(Bytes& rest, uint32_t compressed_bytes, std::span<uint8_t> buffer) {
   const size_t byte_count = compressed_bytes == 0 ? buffer.size() : compressed_bytes;
-  if (byte_count > rest.size()) return damaged(std::to_string(rest.size()) + " bytes are left, expected " + std::to_string(byte_count));
+  if (byte_count > rest.size())
+    return damaged(std::to_string(rest.size()) + " bytes are left, expected " + std::to_string(byte_count));
   const Bytes plane = rest.first(byte_count);
   rest = rest.subspan(byte_count);
   if (compressed_bytes == 0) return reinterpret_cast<const uint8_t*>(plane.data());
@@ -82,10 +86,13 @@ Status decompress_halves(Bytes compressed, std::span<uint16_t> out) {
     const std::span<uint16_t> block = out.first(std::min(out.size(), kBlockNumbers));
     out = out.subspan(block.size());
     if (compressed.size() < 8) return damaged("they end in the head of a block");
-    const auto front_bytes = load_le<uint32_t>(compressed.data()), back_bytes = load_le<uint32_t>(compressed.data() + 4);
+    const auto front_bytes = load_le<uint32_t>(compressed.data()),
+               back_bytes = load_le<uint32_t>(compressed.data() + 4);
     compressed = compressed.subspan(8);
-    LMEMO_ASSIGN(const uint8_t* const front, take_plane(compressed, front_bytes, std::span(planes.front).first(block.size())));
-    LMEMO_ASSIGN(const uint8_t* const back, take_plane(compressed, back_bytes, std::span(planes.back).first(block.size())));
+    LMEMO_ASSIGN(const uint8_t* const front,
+                 take_plane(compressed, front_bytes, std::span(planes.front).first(block.size())));
+    LMEMO_ASSIGN(const uint8_t* const back,
+                 take_plane(compressed, back_bytes, std::span(planes.back).first(block.size())));
     chosen_float_kernel().join_planes(front, back, block.data(), block.size());
   }
   if (!compressed.empty()) return damaged(std::to_string(compressed.size()) + " bytes too many");

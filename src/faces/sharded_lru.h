@@ -77,7 +77,8 @@ class ShardedLru {
   }
 
   struct Put {
-    bool is_refused = false;  // The shard changed since `version`: look again. The node is still the caller's.
+    // The shard changed since `version`: look again. The node is still the caller's.
+    bool is_refused = false;
     Node* removed = nullptr;  // A list, linked by `next`, for the caller to delete.
   };
 
@@ -128,7 +129,8 @@ class ShardedLru {
   void for_each(See&& see) {
     for (Shard& shard : shards_) {
       const std::lock_guard lock(shard.mutex);
-      for (LruLinks* links = shard.newest; links != nullptr; links = links->older) see(static_cast<Node&>(*links));
+      for (LruLinks* links = shard.newest; links != nullptr; links = links->older)
+        see(static_cast<Node&>(*links));
     }
   }
 

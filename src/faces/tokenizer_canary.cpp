@@ -21,7 +21,9 @@ constexpr std::string_view kProbe =
     "def f(x: int) -> str:\r\n"
     "        return f\"{x!r:>10}\"  # ok\n  <s> </s> <|endoftext|> [UNK] ▁Ġ ##ing e\u0301 ﬁ Straße İI ½ ٣٤٥ "
     "\u00a0\u3000\u200d\n"
-    "Съешь ещё мягких булок. 我们的目标是:2024年! 日本語のテキスト 한국어 हिन्दी العربية ไทย 👩‍👩‍👧 🇩🇪 "
+    "Съешь ещё мягких булок. 我们的目标是:2024年! 日本語のテキスト 한국어 हिन्दी العربية ไทย "
+    "👩‍👩‍👧 "
+    "🇩🇪 "
     "\x7f ";
 
 std::filesystem::path folder_of(const std::filesystem::path& store_directory) {

@@ -34,11 +34,12 @@ class RawFile {
     struct stat status;
     if (::fstat(number, &status) != 0) return errno_error(errno, "read", path);
     if (S_ISDIR(status.st_mode))
-      return Error{ErrorCode::invalid_argument, "cannot read " + path.string() + ": it is a directory, expected a file"};
+      return Error{ErrorCode::invalid_argument,
+                   "cannot read " + path.string() + ": it is a directory, expected a file"};
     // Files are looked at more than once: to tell whether they changed, and to read them.
     if (!S_ISREG(status.st_mode))
-      return Error{ErrorCode::invalid_argument, "cannot read " + path.string() +
-                                                    ": it is a pipe or a device, expected a regular file"};
+      return Error{ErrorCode::invalid_argument,
+                   "cannot read " + path.string() + ": it is a pipe or a device, expected a regular file"};
     ::posix_fadvise(number, 0, 0, POSIX_FADV_SEQUENTIAL);
     return file;
   }
@@ -80,7 +81,8 @@ class RawFile {
       peeked_.erase(0, offset - bytes_read_);
     } else {
       peeked_.clear();
-      if (::lseek(number_, static_cast<off_t>(offset), SEEK_SET) < 0) return errno_error(errno, "read", path_);
+      if (::lseek(number_, static_cast<off_t>(offset), SEEK_SET) < 0)
+        return errno_error(errno, "read", path_);
     }
     bytes_read_ = offset;
     return {};
@@ -187,8 +189,9 @@ class CompressedStream : public Stream {
   virtual std::string_view word() const = 0;
 
   Error damaged(const std::string& what) const {
-    return {ErrorCode::corruption, "cannot decompress " + file_->path().string() + ": " + what + ", near byte " +
-                                       std::to_string(file_->bytes_read()) + " of the file; fetch or write it again"};
+    return {ErrorCode::corruption, "cannot decompress " + file_->path().string() + ": " + what +
+                                       ", near byte " + std::to_string(file_->bytes_read()) +
+                                       " of the file; fetch or write it again"};
   }
 
   const char* next_ = nullptr;
@@ -247,7 +250,8 @@ class GzipStream : public CompressedStream {
 
 class ZstdStream : public CompressedStream {
  public:
-  explicit ZstdStream(std::unique_ptr<RawFile> file) : CompressedStream(std::move(file)), state_(ZSTD_createDStream()) {}
+  explicit ZstdStream(std::unique_ptr<RawFile> file)
+      : CompressedStream(std::move(file)), state_(ZSTD_createDStream()) {}
   ~ZstdStream() override { ZSTD_freeDStream(state_); }
   FileEncoding encoding() const override { return FileEncoding::zstd; }
 
@@ -280,7 +284,8 @@ bool is_zstd(std::string_view front) {
 
 }  // namespace
 
-Result<std::unique_ptr<ByteStream>> ByteStream::open(const std::filesystem::path& path, const Options& options) {
+Result<std::unique_ptr<ByteStream>> ByteStream::open(const std::filesystem::path& path,
+                                                     const Options& options) {
   LMEMO_ASSIGN(auto file, RawFile::open(path, options.hashes_file));
   if (options.is_raw) return {std::make_unique<PlainStream>(std::move(file))};
   LMEMO_ASSIGN(const std::string_view front, file->peek(4));

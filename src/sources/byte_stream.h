@@ -30,7 +30,9 @@ class ByteStream {
 
   // corruption while reading: a compressed file that is cut off or damaged. What came before was right.
   static Result<std::unique_ptr<ByteStream>> open(const std::filesystem::path& path, const Options& options);
-  static Result<std::unique_ptr<ByteStream>> open(const std::filesystem::path& path) { return open(path, {}); }
+  static Result<std::unique_ptr<ByteStream>> open(const std::filesystem::path& path) {
+    return open(path, {});
+  }
   virtual ~ByteStream() = default;
 
   // Fills the buffer as far as there are bytes. Less than asked for: the end. After an error or the end, no more calls.

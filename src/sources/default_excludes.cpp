@@ -5,6 +5,7 @@
 namespace lmemo {
 
 const std::vector<std::string>& default_excludes() {
+  // clang-format off: a line for what belongs together, not for every pattern.
   static const std::vector<std::string> patterns = {
       // Version control.
       "**/.git", "**/.hg", "**/.svn", "**/.bzr", "**/CVS", "**/_darcs", "**/.jj", "**/.fossil",
@@ -33,6 +34,7 @@ const std::vector<std::string>& default_excludes() {
       "**/id_rsa*", "**/id_dsa*", "**/id_ecdsa*", "**/id_ed25519*", "**/.netrc", "**/.pypirc", "**/.npmrc", "**/.htpasswd",
       "**/.ssh", "**/.gnupg", "**/.aws",
   };
+  // clang-format on
   return patterns;
 }
 

@@ -75,9 +75,13 @@ std::vector<std::string> without_last_slash(std::vector<std::string> patterns) {
 
 Status check_globs(const std::vector<std::string>& patterns) {
   for (const std::string& pattern : patterns) {
-    if (pattern.empty()) return Error{ErrorCode::invalid_argument, "an empty glob matches nothing; leave it out, or write **"};
+    if (pattern.empty())
+      return Error{ErrorCode::invalid_argument, "an empty glob matches nothing; leave it out, or write **"};
     if (pattern.starts_with('/'))
-      return Error{ErrorCode::invalid_argument, "glob " + pattern + ": begins with a slash; expected one over paths relative to the source, such as **/*.py"};
+      return Error{
+          ErrorCode::invalid_argument,
+          "glob " + pattern +
+              ": begins with a slash; expected one over paths relative to the source, such as **/*.py"};
   }
   return {};
 }
@@ -87,7 +91,10 @@ Status check_globs(const std::vector<std::string>& patterns) {
 class DirectoryWalk {
  public:
   DirectoryWalk(SourceRoot root, const WalkOptions& options, const Watch& watch)
-      : root_(std::move(root)), options_(options), watch_(watch), include_(options.include),
+      : root_(std::move(root)),
+        options_(options),
+        watch_(watch),
+        include_(options.include),
         exclude_(without_last_slash(options.exclude)),
         default_exclude_(options.use_default_excludes ? default_excludes() : std::vector<std::string>()) {
     listing_.root_ = root_.directory();
@@ -98,7 +105,8 @@ class DirectoryWalk {
     auto top = std::make_unique<Node>();
     if (options_.use_ignore_files) top->rules = rules_in("", nullptr);
     pending_.push_back(top.get());
-    const unsigned threads = options_.threads > 0 ? options_.threads : std::max(1u, std::thread::hardware_concurrency());
+    const unsigned threads =
+        options_.threads > 0 ? options_.threads : std::max(1u, std::thread::hardware_concurrency());
     std::vector<std::jthread> helpers;
     try {
       for (unsigned i = 1; i < std::min(threads, 16u); ++i) helpers.emplace_back([this] { work(); });
@@ -160,7 +168,8 @@ class DirectoryWalk {
     const WalkCounts& more = found.counts;
     all.directories += more.directories, all.excluded += more.excluded, all.too_large += more.too_large;
     all.symlinks += more.symlinks, all.special += more.special, all.unreadable += more.unreadable;
-    for (auto [from, to] : {std::pair(&found.escaping, &listing_.escaping_links_), std::pair(&found.unreadable, &listing_.unreadable_)})
+    for (auto [from, to] : {std::pair(&found.escaping, &listing_.escaping_links_),
+                            std::pair(&found.unreadable, &listing_.unreadable_)})
       for (std::string& name : *from)
         if (to->size() < kNamesShown) to->push_back(std::move(name));
   }
@@ -182,7 +191,8 @@ class DirectoryWalk {
       }
     }
     ::close(descriptor);
-    std::sort(node.children.begin(), node.children.end(), [&](const Child& a, const Child& b) { return comes_before(node, a, b); });
+    std::sort(node.children.begin(), node.children.end(),
+              [&](const Child& a, const Child& b) { return comes_before(node, a, b); });
   }
 
   void cannot_read(const Node& node, int error, Found& found) {
@@ -191,7 +201,8 @@ class DirectoryWalk {
     found.unreadable.push_back(node.path);
   }
 
-  void look_at(Node& node, int descriptor, const char* name_text, unsigned char type, std::string& path, Found& found) {
+  void look_at(Node& node, int descriptor, const char* name_text, unsigned char type, std::string& path,
+               Found& found) {
     const std::string_view name(name_text);
     if (name == "." || name == "..") return;
     path.assign(node.path).append(name);
@@ -200,10 +211,14 @@ class DirectoryWalk {
     if (type == DT_UNKNOWN) {
       if (::fstatat(descriptor, name_text, &status, AT_SYMLINK_NOFOLLOW) != 0) return;
       has_status = true;
-      type = S_ISREG(status.st_mode) ? DT_REG : S_ISDIR(status.st_mode) ? DT_DIR : S_ISLNK(status.st_mode) ? DT_LNK : DT_FIFO;
+      type = S_ISREG(status.st_mode)   ? DT_REG
+             : S_ISDIR(status.st_mode) ? DT_DIR
+             : S_ISLNK(status.st_mode) ? DT_LNK
+                                       : DT_FIFO;
     }
     const bool is_directory = type == DT_DIR;
-    if (exclude_.matches(path) || default_exclude_.matches(path) || (node.rules && node.rules->ignores(path, is_directory))) {
+    if (exclude_.matches(path) || default_exclude_.matches(path) ||
+        (node.rules && node.rules->ignores(path, is_directory))) {
       ++found.counts.excluded;
       return;
     }
@@ -256,7 +271,8 @@ class DirectoryWalk {
     return end != boundary_.end();
   }
 
-  std::shared_ptr<const IgnoreRules> rules_in(const std::string& directory, std::shared_ptr<const IgnoreRules> above) const {
+  std::shared_ptr<const IgnoreRules> rules_in(const std::string& directory,
+                                              std::shared_ptr<const IgnoreRules> above) const {
     const int descriptor = root_.open_beneath(directory + ".gitignore", O_RDONLY | O_NONBLOCK);
     if (descriptor < 0) return above;
     std::string text;
@@ -301,7 +317,8 @@ class DirectoryWalk {
   SourceListing listing_;
 };
 
-Result<SourceListing> walk_sources(const std::filesystem::path& root, const WalkOptions& options, const Watch& watch) {
+Result<SourceListing> walk_sources(const std::filesystem::path& root, const WalkOptions& options,
+                                   const Watch& watch) {
   LMEMO_TRY(check_globs(options.include));
   LMEMO_TRY(check_globs(options.exclude));
   std::error_code error;
@@ -314,9 +331,11 @@ Result<SourceListing> walk_sources(const std::filesystem::path& root, const Walk
     return DirectoryWalk(std::move(directory), options, watch).directory();
   }
   if (!S_ISREG(status.st_mode))
-    return Error{ErrorCode::invalid_argument, root.string() + ": neither a directory nor a file; expected a source to read"};
+    return Error{ErrorCode::invalid_argument,
+                 root.string() + ": neither a directory nor a file; expected a source to read"};
   LMEMO_ASSIGN(SourceRoot directory, SourceRoot::open(resolved.parent_path()));
-  return DirectoryWalk(std::move(directory), options, watch).single_file(resolved.filename().string(), status);
+  return DirectoryWalk(std::move(directory), options, watch)
+      .single_file(resolved.filename().string(), status);
 }
 
 }  // namespace lmemo

@@ -42,19 +42,21 @@ struct WalkOptions {
 
 struct WalkCounts {
   uint64_t directories = 0;
-  uint64_t excluded = 0;     // Files and directories that a glob or an ignore file left out.
+  uint64_t excluded = 0;  // Files and directories that a glob or an ignore file left out.
   uint64_t too_large = 0;
-  uint64_t over_limit = 0;   // Behind max_files.
+  uint64_t over_limit = 0;  // Behind max_files.
   uint64_t symlinks = 0;
-  uint64_t special = 0;      // Devices, sockets, pipes.
-  uint64_t unreadable = 0;   // Directories that may not be read, files that vanished.
+  uint64_t special = 0;     // Devices, sockets, pipes.
+  uint64_t unreadable = 0;  // Directories that may not be read, files that vanished.
 };
 
 class SourceListing {
  public:
   size_t size() const { return files_.size(); }
   // Relative to root(), with forward slashes; the name alone if the root is a file itself.
-  std::string_view path(size_t index) const { return {paths_.data() + files_[index].path_at, files_[index].path_bytes}; }
+  std::string_view path(size_t index) const {
+    return {paths_.data() + files_[index].path_at, files_[index].path_bytes};
+  }
   const FileStamp& stamp(size_t index) const { return files_[index].stamp; }
   uint64_t total_bytes() const { return total_bytes_; }
 
@@ -82,6 +84,7 @@ class SourceListing {
 };
 
 // An error if the root is not there, is neither a directory nor a file, or a glob makes no sense.
-Result<SourceListing> walk_sources(const std::filesystem::path& root, const WalkOptions& options = {}, const Watch& watch = {});
+Result<SourceListing> walk_sources(const std::filesystem::path& root, const WalkOptions& options = {},
+                                   const Watch& watch = {});
 
 }  // namespace lmemo

@@ -13,8 +13,12 @@ constexpr size_t kMaxDepth = 64;  // yaml-cpp recurses: a deep document would en
 Error complaint(const YAML::Node& node, const std::string& name, const std::string& expected) {
   const YAML::Mark mark = node.Mark();
   const std::string line = mark.is_null() ? "" : ", line " + std::to_string(mark.line + 2);
-  std::string found = node.IsMap() ? "a mapping" : node.IsSequence() ? "a list" : node.IsNull() ? "nothing" : "\"" + node.Scalar().substr(0, 60) + "\"";
-  return {ErrorCode::invalid_argument, "frontmatter" + line + ": " + name + ": found " + found + "; expected " + expected};
+  std::string found = node.IsMap()        ? "a mapping"
+                      : node.IsSequence() ? "a list"
+                      : node.IsNull()     ? "nothing"
+                                          : "\"" + node.Scalar().substr(0, 60) + "\"";
+  return {ErrorCode::invalid_argument,
+          "frontmatter" + line + ": " + name + ": found " + found + "; expected " + expected};
 }
 
 // Brackets and indentation are the only ways to nest.
@@ -25,7 +29,10 @@ bool is_too_deep(std::string_view yaml) {
     if ((yaml[at] == ']' || yaml[at] == '}') && brackets > 0) --brackets;
     if (yaml[at] == '\n' || at == 0) {
       size_t indent = at + (yaml[at] == '\n'), dashes = 0;
-      for (; indent < yaml.size() && (yaml[indent] == ' ' || yaml[indent] == '-' || yaml[indent] == '?' || yaml[indent] == ':'); ++indent) dashes += yaml[indent] != ' ';
+      for (; indent < yaml.size() &&
+             (yaml[indent] == ' ' || yaml[indent] == '-' || yaml[indent] == '?' || yaml[indent] == ':');
+           ++indent)
+        dashes += yaml[indent] != ' ';
       deepest = std::max({deepest, dashes, (indent - at) / 1 > 4 * kMaxDepth ? kMaxDepth + 1 : 0});
     }
   }
@@ -42,7 +49,8 @@ class Reader {
     if (!training || training.IsNull()) return result_;
     if (!training.IsMap()) return complaint(training, "training", "a mapping");
     LMEMO_TRY(read_count(training["sequence_len"], "training.sequence_len", result_.sequence_len));
-    if (result_.sequence_len == 0) return complaint(training["sequence_len"], "training.sequence_len", "at least 1");
+    if (result_.sequence_len == 0)
+      return complaint(training["sequence_len"], "training.sequence_len", "at least 1");
     if (const YAML::Node policy = training["sources_policy"]; policy && !policy.IsNull()) {
       if (!policy.IsScalar() || (policy.Scalar() != "strict" && policy.Scalar() != "permissive"))
         return complaint(policy, "training.sources_policy", "permissive or strict");
@@ -56,11 +64,13 @@ class Reader {
       if (!cache.IsMap()) return complaint(cache, "training.cache", "a mapping");
       if (const YAML::Node enabled = cache["enabled"]; enabled && !enabled.IsNull()) {
         bool value = true;
-        if (!enabled.IsScalar() || !YAML::convert<bool>::decode(enabled, value)) return complaint(enabled, "training.cache.enabled", "true or false");
+        if (!enabled.IsScalar() || !YAML::convert<bool>::decode(enabled, value))
+          return complaint(enabled, "training.cache.enabled", "true or false");
         result_.cache_enabled = value;
       }
       LMEMO_TRY(read_bytes(cache["max_bytes"], "training.cache.max_bytes", result_.cache_max_bytes));
-      LMEMO_TRY(read_count(cache["prune_older_than_days"], "training.cache.prune_older_than_days", result_.prune_older_than_days));
+      LMEMO_TRY(read_count(cache["prune_older_than_days"], "training.cache.prune_older_than_days",
+                           result_.prune_older_than_days));
     }
     return result_;
   }
@@ -77,7 +87,8 @@ class Reader {
       entry.path = path.Scalar();
       LMEMO_TRY(read_texts(node["include"], "training.sources: include", entry.include));
       LMEMO_TRY(read_texts(node["exclude"], "training.sources: exclude", entry.exclude));
-      LMEMO_TRY(read_bytes(node["max_bytes_per_file"], "training.sources: max_bytes_per_file", entry.max_bytes_per_file));
+      LMEMO_TRY(read_bytes(node["max_bytes_per_file"], "training.sources: max_bytes_per_file",
+                           entry.max_bytes_per_file));
       LMEMO_TRY(read_count(node["max_files"], "training.sources: max_files", entry.max_files));
     }
     if (entry.path.empty()) return complaint(node, "training.sources: path", "a text");
@@ -132,9 +143,12 @@ Result<Frontmatter> parse_frontmatter(std::string_view document) {
   const size_t begin = std::min(line_end(0) + 1, document.size());
   size_t end = begin;
   while (end < document.size() && !is_fence(end)) end = line_end(end) + 1;
-  if (end >= document.size()) return Error{ErrorCode::invalid_argument, "frontmatter: begins with --- and never ends; expected a second line of ---"};
+  if (end >= document.size())
+    return Error{ErrorCode::invalid_argument,
+                 "frontmatter: begins with --- and never ends; expected a second line of ---"};
   const std::string_view yaml = document.substr(begin, end - begin);
-  if (yaml.size() > kMaxBytes || is_too_deep(yaml)) return Error{ErrorCode::invalid_argument, "frontmatter: longer than 1 MiB, or nested too deeply"};
+  if (yaml.size() > kMaxBytes || is_too_deep(yaml))
+    return Error{ErrorCode::invalid_argument, "frontmatter: longer than 1 MiB, or nested too deeply"};
   try {
     return Reader().read(YAML::Load(std::string(yaml)));
   } catch (const std::exception& error) {  // yaml-cpp throws, and so do conversions.

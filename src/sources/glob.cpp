@@ -9,9 +9,7 @@ namespace {
 
 constexpr std::string_view kAnywhere = "**/";
 
-size_t character_length(std::string_view text) {
-  return std::max<size_t>(1, utf8_length(text.substr(0, 4)));
-}
+size_t character_length(std::string_view text) { return std::max<size_t>(1, utf8_length(text.substr(0, 4))); }
 
 // Reads "[a-z]" at the front of the pattern. False if it is not closed: then the bracket means itself.
 bool read_class(std::string_view pattern, unsigned char byte, size_t& pattern_bytes, bool& is_match) {
@@ -63,7 +61,8 @@ bool part_matches(std::string_view pattern, std::string_view text, GlobDialect d
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;
       star_text = t;
-    } else if (p < pattern.size() && match_one(pattern.substr(p), text.substr(t), dialect, pattern_bytes, text_bytes)) {
+    } else if (p < pattern.size() &&
+               match_one(pattern.substr(p), text.substr(t), dialect, pattern_bytes, text_bytes)) {
       p += pattern_bytes;
       t += text_bytes;
     } else if (star != std::string_view::npos) {
@@ -124,15 +123,19 @@ bool glob_matches(std::string_view pattern, std::string_view path, GlobDialect d
 
 GlobSet::GlobSet(const std::vector<std::string>& patterns) : is_empty_(patterns.empty()) {
   for (const std::string& pattern : patterns) {
-    const auto is_plain = [](std::string_view text) { return text.find_first_of("*?/") == std::string_view::npos; };
-    const std::string_view rest = std::string_view(pattern).substr(pattern.starts_with(kAnywhere) ? kAnywhere.size() : 0);
+    const auto is_plain = [](std::string_view text) {
+      return text.find_first_of("*?/") == std::string_view::npos;
+    };
+    const std::string_view rest =
+        std::string_view(pattern).substr(pattern.starts_with(kAnywhere) ? kAnywhere.size() : 0);
     if (pattern == "**" || pattern == "**/*") {
       matches_all_ = true;
     } else if (rest.size() == pattern.size()) {
       others_.push_back(pattern);
     } else if (is_plain(rest)) {
       names_.emplace(rest);
-    } else if (rest.starts_with("*.") && is_plain(rest.substr(2)) && rest.find('.', 2) == std::string_view::npos) {
+    } else if (rest.starts_with("*.") && is_plain(rest.substr(2)) &&
+               rest.find('.', 2) == std::string_view::npos) {
       extensions_.emplace(rest.substr(2));
     } else {
       others_.push_back(pattern);
@@ -145,7 +148,8 @@ bool GlobSet::matches(std::string_view path) const {
   const std::string_view name = path.substr(path.rfind('/') + 1);
   if (!names_.empty() && names_.contains(name)) return true;
   if (!extensions_.empty())
-    if (const size_t dot = name.rfind('.'); dot != std::string_view::npos && extensions_.contains(name.substr(dot + 1)))
+    if (const size_t dot = name.rfind('.');
+        dot != std::string_view::npos && extensions_.contains(name.substr(dot + 1)))
       return true;
   return std::any_of(others_.begin(), others_.end(),
                      [&](const std::string& pattern) { return glob_matches(pattern, path); });

@@ -38,8 +38,10 @@ std::shared_ptr<const IgnoreRules> IgnoreRules::read(std::string_view file, std:
     }
     if (line.empty()) continue;
     // A slash at the front or in the middle ties the pattern to this directory.
-    if (line.starts_with('/')) rule.pattern = line.substr(1);
-    else rule.pattern = line.find('/') == std::string_view::npos ? "**/" + std::string(line) : std::string(line);
+    if (line.starts_with('/'))
+      rule.pattern = line.substr(1);
+    else
+      rule.pattern = line.find('/') == std::string_view::npos ? "**/" + std::string(line) : std::string(line);
     rules->rules_.push_back(std::move(rule));
   }
   return rules;

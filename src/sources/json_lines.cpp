@@ -71,7 +71,8 @@ bool has_lone_surrogate_escape(std::string_view line) {
     if (digit == '8' || digit == '9' || digit == 'a' || digit == 'b') return 1;
     return digit >= 'c' && digit <= 'f' ? 2 : 0;
   };
-  for (size_t at = line.find('\\'); at != std::string_view::npos && at + 1 < line.size(); at = line.find('\\', at)) {
+  for (size_t at = line.find('\\'); at != std::string_view::npos && at + 1 < line.size();
+       at = line.find('\\', at)) {
     switch (half_at(at)) {
       case 0: at += 2; break;
       case 1:
@@ -112,8 +113,9 @@ Result<FieldPath> FieldPath::parse(std::string_view name) {
   for (size_t begin = 0; begin <= name.size();) {
     const size_t dot = std::min(name.find('.', begin), name.size());
     if (dot == begin)
-      return Error{ErrorCode::invalid_argument,
-                   "field " + in_quotes(name) + ": expected names with dots between them, such as text or meta.text"};
+      return Error{
+          ErrorCode::invalid_argument,
+          "field " + in_quotes(name) + ": expected names with dots between them, such as text or meta.text"};
     path.keys.emplace_back(name.substr(begin, dot - begin));
     begin = dot + 1;
   }
@@ -122,9 +124,9 @@ Result<FieldPath> FieldPath::parse(std::string_view name) {
 
 struct JsonLineParser::State {
   dom::parser parser;
-  std::vector<char> copy;    // A line with its odd numbers replaced.
-  bool is_copy = false;      // The last line was parsed from there.
-  std::string joined;        // Contents made of several parts.
+  std::vector<char> copy;  // A line with its odd numbers replaced.
+  bool is_copy = false;    // The last line was parsed from there.
+  std::string joined;      // Contents made of several parts.
 
   LineVerdict object_of(std::string_view line, dom::object& object) {
     dom::element root;
@@ -196,8 +198,9 @@ LineVerdict JsonLineParser::text(std::string_view line, const FieldPath& path, s
   return state_->text_of(object, path, text);
 }
 
-LineVerdict JsonLineParser::texts(std::string_view line, const FieldPath& first_path, const FieldPath& second_path,
-                                  std::string_view& first, std::string_view& second) {
+LineVerdict JsonLineParser::texts(std::string_view line, const FieldPath& first_path,
+                                  const FieldPath& second_path, std::string_view& first,
+                                  std::string_view& second) {
   dom::object object;
   if (LineVerdict verdict = state_->object_of(line, object); !verdict.ok()) return verdict;
   if (LineVerdict verdict = state_->text_of(object, first_path, first); !verdict.ok()) return verdict;
@@ -212,7 +215,8 @@ LineVerdict JsonLineParser::messages(std::string_view line, const FieldPath& pat
   dom::array list;
   if (LineVerdict verdict = state_->object_of(line, object); !verdict.ok()) return verdict;
   if (LineVerdict verdict = state_->field_of(object, path, value); !verdict.ok()) return verdict;
-  if (value.get(list) != simdjson::SUCCESS) return wrong_type("field " + in_quotes(path.name), value, "a list");
+  if (value.get(list) != simdjson::SUCCESS)
+    return wrong_type("field " + in_quotes(path.name), value, "a list");
 
   state_->joined.clear();
   std::vector<size_t> joined_messages;
@@ -228,7 +232,8 @@ LineVerdict JsonLineParser::messages(std::string_view line, const FieldPath& pat
     ChatMessage& message = messages.emplace_back();
     if (role->get(message.role) != simdjson::SUCCESS)
       return {LineProblem::wrong_role, what() + ": role is " + std::string(type_name(role->type()))};
-    if (LineVerdict verdict = string_of(*role, what() + ": role", message.role); !verdict.ok()) return verdict;
+    if (LineVerdict verdict = string_of(*role, what() + ": role", message.role); !verdict.ok())
+      return verdict;
     bool is_joined = false;
     if (LineVerdict verdict = state_->content_of(*content, index, message.content, is_joined); !verdict.ok())
       return verdict;
@@ -243,17 +248,19 @@ LineVerdict JsonLineParser::messages(std::string_view line, const FieldPath& pat
   return {};
 }
 
-LineVerdict JsonLineParser::messages_json(std::string_view line, const FieldPath& path, std::string_view extra,
-                                          std::string& json) {
+LineVerdict JsonLineParser::messages_json(std::string_view line, const FieldPath& path,
+                                          std::string_view extra, std::string& json) {
   dom::object object;
   dom::element value;
   if (LineVerdict verdict = state_->object_of(line, object); !verdict.ok()) return verdict;
   if (LineVerdict verdict = state_->field_of(object, path, value); !verdict.ok()) return verdict;
   if (!value.is_array()) return wrong_type("field " + in_quotes(path.name), value, "a list");
-  if (state_->is_copy) return {LineProblem::broken_json, "the line has a number that 64 bits do not hold, NaN or Infinity"};
+  if (state_->is_copy)
+    return {LineProblem::broken_json, "the line has a number that 64 bits do not hold, NaN or Infinity"};
   json = "{\"messages\":" + simdjson::minify(value);
   if (!extra.empty())
-    if (const auto beside = last_of(object, extra)) json += ",\"" + std::string(extra) + "\":" + simdjson::minify(*beside);
+    if (const auto beside = last_of(object, extra))
+      json += ",\"" + std::string(extra) + "\":" + simdjson::minify(*beside);
   json += '}';
   if (has_lone_surrogate(json)) return {LineProblem::lone_surrogate, "a string has half of a surrogate pair"};
   return {};
@@ -269,7 +276,8 @@ std::vector<std::string> JsonLineParser::field_names(std::string_view line) {
 
 void LineProblems::count(std::string_view problem, uint64_t lines) {
   total_ += lines;
-  const auto known = std::find_if(counts_.begin(), counts_.end(), [&](const auto& entry) { return entry.first == problem; });
+  const auto known =
+      std::find_if(counts_.begin(), counts_.end(), [&](const auto& entry) { return entry.first == problem; });
   if (known != counts_.end()) {
     known->second += lines;
   } else {
@@ -281,13 +289,15 @@ void LineProblems::note(std::string_view file, uint64_t line, const LineVerdict&
   assert(!verdict.ok());
   count(name_of(verdict.problem), 1);
   if (named_.size() >= kNamed) return;
-  named_.push_back(std::string(file) + ':' + std::to_string(line) + ": " + std::string(name_of(verdict.problem)) +
+  named_.push_back(std::string(file) + ':' + std::to_string(line) + ": " +
+                   std::string(name_of(verdict.problem)) +
                    (verdict.detail.empty() ? "" : ": " + verdict.detail));
 }
 
 void LineProblems::note(std::string_view file, uint64_t line, std::string_view what) {
   count(what, 1);
-  if (named_.size() < kNamed) named_.push_back(std::string(file) + ':' + std::to_string(line) + ": " + std::string(what));
+  if (named_.size() < kNamed)
+    named_.push_back(std::string(file) + ':' + std::to_string(line) + ": " + std::string(what));
 }
 
 void LineProblems::add(const LineProblems& later) {

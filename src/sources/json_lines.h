@@ -73,7 +73,8 @@ class JsonLineParser {
   LineVerdict messages(std::string_view line, const FieldPath& path, std::vector<ChatMessage>& messages);
   // The same fields as canonical JSON, whatever else a message has (tool calls, names): for whoever renders it elsewhere,
   // and for its identity. `extra` is a field beside it that may be missing; the empty name is none.
-  LineVerdict messages_json(std::string_view line, const FieldPath& path, std::string_view extra, std::string& json);
+  LineVerdict messages_json(std::string_view line, const FieldPath& path, std::string_view extra,
+                            std::string& json);
   // The names of the line's fields, for an error message that helps.
   std::vector<std::string> field_names(std::string_view line);
 
@@ -88,11 +89,14 @@ class LineProblems {
   static constexpr size_t kNamed = 10;
 
   void note(std::string_view file, uint64_t line, const LineVerdict& verdict);
-  void note(std::string_view file, uint64_t line, std::string_view what);  // Under a name of the caller's own.
+  void note(std::string_view file, uint64_t line,
+            std::string_view what);     // Under a name of the caller's own.
   void add(const LineProblems& later);  // What comes after all that is in here.
 
   uint64_t total() const { return total_; }
-  const std::vector<std::pair<std::string, uint64_t>>& counts() const { return counts_; }  // By problem, as first met.
+  const std::vector<std::pair<std::string, uint64_t>>& counts() const {
+    return counts_;
+  }  // By problem, as first met.
   const std::vector<std::string>& named() const { return named_; }  // "data.jsonl:17: broken JSON: …"
 
  private:

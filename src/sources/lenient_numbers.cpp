@@ -2,7 +2,6 @@
 
 #include <cstddef>
 
-
 namespace lmemo {
 namespace {
 
@@ -56,11 +55,13 @@ bool replace_odd_numbers(std::string_view line, std::vector<char>& copy) {
       if (c == '"') is_in_string = false;
     } else if (c == '"') {
       is_in_string = true;
-    } else if ((c == '-' || is_digit(c) || c == 'N' || c == 'I') && std::string_view(" \t\r:,[").find(before) != std::string_view::npos) {
+    } else if ((c == '-' || is_digit(c) || c == 'N' || c == 'I') &&
+               std::string_view(" \t\r:,[").find(before) != std::string_view::npos) {
       // Only a whole value: 1x stays what it is, broken.
       const size_t length = odd_number_length(line.substr(at));
-      const bool ends = at + length == line.size() ||
-                        (length > 0 && std::string_view(" \t\r\n,]}").find(line[at + length]) != std::string_view::npos);
+      const bool ends =
+          at + length == line.size() ||
+          (length > 0 && std::string_view(" \t\r\n,]}").find(line[at + length]) != std::string_view::npos);
       if (length > 0 && ends) {
         copy.push_back('0');
         found = true;
@@ -69,7 +70,8 @@ bool replace_odd_numbers(std::string_view line, std::vector<char>& copy) {
         continue;
       }
     }
-    copy.insert(copy.end(), line.begin() + static_cast<ptrdiff_t>(at), line.begin() + static_cast<ptrdiff_t>(at + step));
+    copy.insert(copy.end(), line.begin() + static_cast<ptrdiff_t>(at),
+                line.begin() + static_cast<ptrdiff_t>(at + step));
     before = c;
     at += step;
   }

@@ -24,7 +24,8 @@ std::optional<Line> LineCursor::next() {
   if (at_ == bytes.size()) return std::nullopt;
   const std::string_view rest = bytes.substr(at_);
   const void* const newline = std::memchr(rest.data(), '\n', rest.size());
-  const size_t length = newline ? static_cast<size_t>(static_cast<const char*>(newline) - rest.data()) : rest.size();
+  const size_t length =
+      newline ? static_cast<size_t>(static_cast<const char*>(newline) - rest.data()) : rest.size();
   Line line{rest.substr(0, length), number_++, block_.offset + at_, length + (newline ? 1 : 0)};
   if (at_ == 0 && block_.has_mark) line.text.remove_prefix(kByteOrderMark.size());
   at_ += line.byte_count;

@@ -30,11 +30,11 @@ namespace lmemo {
 inline constexpr size_t kLinePadding = 64;
 
 struct LineBlock {
-  std::vector<char> buffer;    // byte_count bytes and kLinePadding zeros.
+  std::vector<char> buffer;  // byte_count bytes and kLinePadding zeros.
   size_t byte_count = 0;
-  uint64_t first_line = 1;     // The number of its first line.
-  uint64_t offset = 0;         // Of its first byte in the uncompressed stream.
-  bool has_mark = false;       // Starts with a byte-order mark.
+  uint64_t first_line = 1;  // The number of its first line.
+  uint64_t offset = 0;      // Of its first byte in the uncompressed stream.
+  bool has_mark = false;    // Starts with a byte-order mark.
   size_t max_line_bytes = 0;
   // One line much longer than the limit: its bytes were passed over. The block holds that line alone, none of its text.
   bool is_too_long = false;
@@ -67,17 +67,20 @@ class LineCursor {
 class LineBlockReader {
  public:
   struct Options {
-    size_t block_bytes = size_t{1} << 20;     // About; a longer line makes a longer block.
+    size_t block_bytes = size_t{1} << 20;  // About; a longer line makes a longer block.
     size_t max_line_bytes = size_t{64} << 20;
-    bool hashes_file = false;                 // See ByteStream.
+    bool hashes_file = false;  // See ByteStream.
     // A part of the uncompressed stream, which should start and end where lines do. Lines are counted from first_line.
     uint64_t begin = 0;
     uint64_t end = ~uint64_t{0};
     uint64_t first_line = 1;
   };
 
-  static Result<std::unique_ptr<LineBlockReader>> open(const std::filesystem::path& path, const Options& options);
-  static Result<std::unique_ptr<LineBlockReader>> open(const std::filesystem::path& path) { return open(path, {}); }
+  static Result<std::unique_ptr<LineBlockReader>> open(const std::filesystem::path& path,
+                                                       const Options& options);
+  static Result<std::unique_ptr<LineBlockReader>> open(const std::filesystem::path& path) {
+    return open(path, {});
+  }
 
   // nullopt at the end. After an error, no more calls.
   Result<std::optional<LineBlock>> next();

@@ -45,7 +45,8 @@ bool read_all(int descriptor, uint64_t expected, std::string& bytes) {
 
 FileStamp stamp_of(const struct stat& status) {
   constexpr int64_t kNsPerSecond = 1'000'000'000;
-  return {static_cast<uint64_t>(status.st_size), status.st_mtim.tv_sec * kNsPerSecond + status.st_mtim.tv_nsec,
+  return {static_cast<uint64_t>(status.st_size),
+          status.st_mtim.tv_sec * kNsPerSecond + status.st_mtim.tv_nsec,
           status.st_ctim.tv_sec * kNsPerSecond + status.st_ctim.tv_nsec, status.st_ino};
 }
 
@@ -100,7 +101,8 @@ Result<FileStamp> SourceRoot::read(std::string_view path, std::string& bytes) co
       result = failed(EINVAL);
       break;
     }
-    if (!read_all(descriptor, static_cast<uint64_t>(before.st_size), bytes) || ::fstat(descriptor, &after) != 0) {
+    if (!read_all(descriptor, static_cast<uint64_t>(before.st_size), bytes) ||
+        ::fstat(descriptor, &after) != 0) {
       result = failed(errno);
       break;
     }

@@ -35,7 +35,8 @@ class SourceRoot {
   const std::filesystem::path& directory() const { return directory_; }
 
  private:
-  SourceRoot(int descriptor, std::filesystem::path directory) : descriptor_(descriptor), directory_(std::move(directory)) {}
+  SourceRoot(int descriptor, std::filesystem::path directory)
+      : descriptor_(descriptor), directory_(std::move(directory)) {}
   int descriptor_ = -1;
   std::filesystem::path directory_;
 };

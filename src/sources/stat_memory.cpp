@@ -62,7 +62,8 @@ bool StatMemory::read(std::shared_ptr<const MappedFile> file) {
   const Bytes bytes = file->bytes();
   if (bytes.size() < sizeof(Header)) return false;
   const auto header = load_le<Header>(bytes.data());
-  if (std::string_view(header.magic, sizeof header.magic) != kMagic || header.version != kVersion) return false;
+  if (std::string_view(header.magic, sizeof header.magic) != kMagic || header.version != kVersion)
+    return false;
   uint64_t left = bytes.size() - sizeof(Header);
   if (header.label_bytes > left) return false;
   left -= header.label_bytes;
@@ -77,7 +78,9 @@ bool StatMemory::read(std::shared_ptr<const MappedFile> file) {
   // A sound checksum does not make a sound writer.
   for (size_t i = 0; i < count_; ++i) {
     const auto entry = load_le<StoredEntry>(entries_ + i * sizeof(StoredEntry));
-    if (entry.path_at > paths_.size() || entry.path_bytes > paths_.size() - entry.path_at || entry.verdict > 2) return false;
+    if (entry.path_at > paths_.size() || entry.path_bytes > paths_.size() - entry.path_at ||
+        entry.verdict > 2)
+      return false;
   }
   file_ = std::move(file);
   return true;
@@ -85,12 +88,14 @@ bool StatMemory::read(std::shared_ptr<const MappedFile> file) {
 
 StatEntry StatMemory::entry(size_t index) const {
   const auto stored = load_le<StoredEntry>(entries_ + index * sizeof(StoredEntry));
-  return {stored.stamp, stored.content, stored.note, stored.number, static_cast<FileVerdict>(stored.verdict), stored.is_racy};
+  return {stored.stamp,  stored.content, stored.note, stored.number, static_cast<FileVerdict>(stored.verdict),
+          stored.is_racy};
 }
 
 std::string_view StatMemory::path(size_t index) const {
   const std::byte* const entry = entries_ + index * sizeof(StoredEntry);
-  return paths_.substr(load_le<uint64_t>(entry + offsetof(StoredEntry, path_at)), load_le<uint32_t>(entry + offsetof(StoredEntry, path_bytes)));
+  return paths_.substr(load_le<uint64_t>(entry + offsetof(StoredEntry, path_at)),
+                       load_le<uint32_t>(entry + offsetof(StoredEntry, path_bytes)));
 }
 
 std::optional<size_t> StatMemoryCursor::at(std::string_view path) {
@@ -109,8 +114,9 @@ void StatMemoryWriter::reserve(size_t entries, size_t path_bytes) {
 }
 
 void StatMemoryWriter::add(std::string_view path, const StatEntry& entry) {
-  append_le(entries_, StoredEntry{entry.stamp, entry.content, entry.note, entry.number, paths_.size(), static_cast<uint32_t>(path.size()),
-                                  static_cast<uint16_t>(entry.verdict), static_cast<uint16_t>(entry.is_racy)});
+  append_le(entries_, StoredEntry{entry.stamp, entry.content, entry.note, entry.number, paths_.size(),
+                                  static_cast<uint32_t>(path.size()), static_cast<uint16_t>(entry.verdict),
+                                  static_cast<uint16_t>(entry.is_racy)});
   paths_ += path;
   ++count_;
 }
@@ -124,7 +130,8 @@ Status StatMemoryWriter::write(const std::filesystem::path& file) const {
   header.path_bytes = paths_.size();
   header.owner = owner_;
   const std::string_view head(reinterpret_cast<const char*>(&header), sizeof header);
-  header.checksum = checksum({bytes_of(head.substr(kChecked)), bytes_of(label_), bytes_of(entries_), bytes_of(paths_)}, 0);
+  header.checksum =
+      checksum({bytes_of(head.substr(kChecked)), bytes_of(label_), bytes_of(entries_), bytes_of(paths_)}, 0);
 
   FileSystem& files = real_file_system();
   static std::atomic<uint64_t> drafts{0};  // Two threads may write one memory at once.

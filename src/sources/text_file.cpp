@@ -34,14 +34,15 @@ Result<std::string> read_text_file(const std::filesystem::path& path, uint64_t m
     LMEMO_ASSIGN(const size_t count, stream->read(std::span(text).subspan(have)));
     text.resize(have + count);
     if (text.size() > max_bytes)
-      return Error{ErrorCode::invalid_argument, path.string() + " is longer than " + std::to_string(max_bytes) +
+      return Error{ErrorCode::invalid_argument, path.string() + " is longer than " +
+                                                    std::to_string(max_bytes) +
                                                     " bytes, the limit of one document; cut it into parts"};
     if (count < room) break;
   }
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
   if (!simdjson::validate_utf8(text.data(), text.size()))
-    return Error{ErrorCode::invalid_argument,
-                 path.string() + " is not UTF-8: byte " + std::to_string(first_bad_byte(text)) + " of its text"};
+    return Error{ErrorCode::invalid_argument, path.string() + " is not UTF-8: byte " +
+                                                  std::to_string(first_bad_byte(text)) + " of its text"};
   return text;
 }
 

@@ -13,7 +13,8 @@ constexpr int kBusyMilliseconds = 2000;
 constexpr const char* kSchema =
     "CREATE TABLE IF NOT EXISTS runs ("
     " run_id TEXT PRIMARY KEY, face TEXT NOT NULL, started_at TEXT NOT NULL, started_at_ns INTEGER NOT NULL,"
-    " source TEXT NOT NULL, tokenizer TEXT NOT NULL, total_sections INTEGER NOT NULL, cache_hits INTEGER NOT NULL,"
+    " source TEXT NOT NULL, tokenizer TEXT NOT NULL, total_sections INTEGER NOT NULL, cache_hits INTEGER NOT "
+    "NULL,"
     " cache_misses INTEGER NOT NULL, total_tokenize_seconds REAL NOT NULL, wall_seconds REAL NOT NULL,"
     " cache_bytes_after INTEGER NOT NULL, total_tokens INTEGER NOT NULL, tokenized_tokens INTEGER NOT NULL,"
     " miss_reasons TEXT NOT NULL);"
@@ -48,15 +49,25 @@ Result<Statement> prepare(const std::filesystem::path& file, sqlite3* database, 
 void bind(sqlite3_stmt* statement, int& place, const std::string& text) {
   sqlite3_bind_text(statement, ++place, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
 }
-void bind(sqlite3_stmt* statement, int& place, uint64_t number) { sqlite3_bind_int64(statement, ++place, static_cast<int64_t>(number)); }
-void bind(sqlite3_stmt* statement, int& place, int64_t number) { sqlite3_bind_int64(statement, ++place, number); }
-void bind(sqlite3_stmt* statement, int& place, double number) { sqlite3_bind_double(statement, ++place, number); }
+void bind(sqlite3_stmt* statement, int& place, uint64_t number) {
+  sqlite3_bind_int64(statement, ++place, static_cast<int64_t>(number));
+}
+void bind(sqlite3_stmt* statement, int& place, int64_t number) {
+  sqlite3_bind_int64(statement, ++place, number);
+}
+void bind(sqlite3_stmt* statement, int& place, double number) {
+  sqlite3_bind_double(statement, ++place, number);
+}
 
 std::string text_at(sqlite3_stmt* statement, int column) {
   const auto* text = sqlite3_column_text(statement, column);
-  return text ? std::string(reinterpret_cast<const char*>(text), static_cast<size_t>(sqlite3_column_bytes(statement, column))) : "";
+  return text ? std::string(reinterpret_cast<const char*>(text),
+                            static_cast<size_t>(sqlite3_column_bytes(statement, column)))
+              : "";
 }
-uint64_t count_at(sqlite3_stmt* statement, int column) { return static_cast<uint64_t>(sqlite3_column_int64(statement, column)); }
+uint64_t count_at(sqlite3_stmt* statement, int column) {
+  return static_cast<uint64_t>(sqlite3_column_int64(statement, column));
+}
 
 // "new=3 edited=1": plain to read in a query, and needs no parser of its own.
 std::string text_of(const std::map<std::string, uint64_t>& reasons) {
@@ -70,7 +81,8 @@ std::map<std::string, uint64_t> reasons_of(const std::string& text) {
   std::map<std::string, uint64_t> reasons;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find(' ', at), text.size());
-    if (const size_t equals = text.find('=', at); equals < end) reasons[text.substr(at, equals - at)] = std::strtoull(text.c_str() + equals + 1, nullptr, 10);
+    if (const size_t equals = text.find('=', at); equals < end)
+      reasons[text.substr(at, equals - at)] = std::strtoull(text.c_str() + equals + 1, nullptr, 10);
     at = end + 1;
   }
   return reasons;
@@ -84,7 +96,8 @@ Status try_to_record(const std::filesystem::path& file, const RunRecord& run) {
     return database_error(file, database.get(), code);
   LMEMO_ASSIGN(const Statement insert,
                prepare(file, database.get(),
-                       "INSERT OR REPLACE INTO runs VALUES (?1, ?2, strftime('%Y-%m-%dT%H:%M:%SZ', ?3 / 1000000000, 'unixepoch'), ?3,"
+                       "INSERT OR REPLACE INTO runs VALUES (?1, ?2, strftime('%Y-%m-%dT%H:%M:%SZ', ?3 / "
+                       "1000000000, 'unixepoch'), ?3,"
                        " ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"));
   int place = 0;
   bind(insert.get(), place, run.run_id);
@@ -101,7 +114,8 @@ Status try_to_record(const std::filesystem::path& file, const RunRecord& run) {
   bind(insert.get(), place, run.total_tokens);
   bind(insert.get(), place, run.tokenized_tokens);
   bind(insert.get(), place, text_of(run.miss_reasons));
-  if (const int code = sqlite3_step(insert.get()); code != SQLITE_DONE) return database_error(file, database.get(), code);
+  if (const int code = sqlite3_step(insert.get()); code != SQLITE_DONE)
+    return database_error(file, database.get(), code);
   return {};
 }
 
@@ -130,12 +144,15 @@ Result<std::vector<RunRecord>> read_runs(const std::filesystem::path& file, cons
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return std::vector<RunRecord>();
   LMEMO_ASSIGN(const Database database, open(file, SQLITE_OPEN_READONLY));
-  LMEMO_ASSIGN(const Statement select,
-               prepare(file, database.get(),
-                       "SELECT run_id, face, started_at_ns, source, tokenizer, total_sections, cache_hits, cache_misses,"
-                       " total_tokenize_seconds, wall_seconds, cache_bytes_after, total_tokens, tokenized_tokens, miss_reasons FROM runs"
-                       " WHERE started_at_ns >= ?1 AND (?2 = '' OR face = ?2) AND (?3 = '' OR source = ?3)"
-                       " AND (?4 = '' OR tokenizer = ?4) ORDER BY started_at_ns DESC, run_id DESC LIMIT ?5"));
+  LMEMO_ASSIGN(
+      const Statement select,
+      prepare(
+          file, database.get(),
+          "SELECT run_id, face, started_at_ns, source, tokenizer, total_sections, cache_hits, cache_misses,"
+          " total_tokenize_seconds, wall_seconds, cache_bytes_after, total_tokens, tokenized_tokens, "
+          "miss_reasons FROM runs"
+          " WHERE started_at_ns >= ?1 AND (?2 = '' OR face = ?2) AND (?3 = '' OR source = ?3)"
+          " AND (?4 = '' OR tokenizer = ?4) ORDER BY started_at_ns DESC, run_id DESC LIMIT ?5"));
   int place = 0;
   bind(select.get(), place, filter.since_ns);
   bind(select.get(), place, filter.face);
@@ -146,8 +163,9 @@ Result<std::vector<RunRecord>> read_runs(const std::filesystem::path& file, cons
   int code;
   while ((code = sqlite3_step(select.get())) == SQLITE_ROW) {
     sqlite3_stmt* row = select.get();
-    runs.push_back({text_at(row, 0), text_at(row, 1), sqlite3_column_int64(row, 2), text_at(row, 3), text_at(row, 4), count_at(row, 5),
-                    count_at(row, 6), count_at(row, 7), sqlite3_column_double(row, 8), sqlite3_column_double(row, 9), count_at(row, 10),
+    runs.push_back({text_at(row, 0), text_at(row, 1), sqlite3_column_int64(row, 2), text_at(row, 3),
+                    text_at(row, 4), count_at(row, 5), count_at(row, 6), count_at(row, 7),
+                    sqlite3_column_double(row, 8), sqlite3_column_double(row, 9), count_at(row, 10),
                     count_at(row, 11), count_at(row, 12), reasons_of(text_at(row, 13))});
   }
   if (code != SQLITE_DONE) return database_error(file, database.get(), code);
@@ -158,7 +176,8 @@ double seconds_per_token(const std::filesystem::path& file, const std::string& t
   const auto runs = read_runs(file, {.tokenizer = tokenizer, .limit = 100});
   if (!runs.ok()) return 0;
   double seconds = 0, tokens = 0;
-  for (const RunRecord& run : *runs) seconds += run.total_tokenize_seconds, tokens += static_cast<double>(run.tokenized_tokens);
+  for (const RunRecord& run : *runs)
+    seconds += run.total_tokenize_seconds, tokens += static_cast<double>(run.tokenized_tokens);
   return tokens > 0 ? seconds / tokens : 0;
 }
 

@@ -19,8 +19,8 @@ struct RunRecord {
   std::string run_id;
   std::string face = "sections";
   int64_t started_at_ns = 0;
-  std::string source;       // What was synced or built, for people.
-  std::string tokenizer;    // Its identity.
+  std::string source;     // What was synced or built, for people.
+  std::string tokenizer;  // Its identity.
   uint64_t total_sections = 0;
   uint64_t cache_hits = 0;
   uint64_t cache_misses = 0;
@@ -34,10 +34,10 @@ struct RunRecord {
 
 struct RunFilter {
   std::string face = {};
-  std::string source = {};     // Exactly this one.
+  std::string source = {};  // Exactly this one.
   std::string tokenizer = {};
   int64_t since_ns = 0;
-  uint64_t limit = 0;          // The newest so many; 0: all.
+  uint64_t limit = 0;  // The newest so many; 0: all.
 };
 
 // 26 characters that sort by time.

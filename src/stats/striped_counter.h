@@ -10,7 +10,9 @@ namespace lmemo {
 
 class StripedCounter {
  public:
-  void add(uint64_t amount = 1) { stripes_[stripe_of_this_thread()].value.fetch_add(amount, std::memory_order_relaxed); }
+  void add(uint64_t amount = 1) {
+    stripes_[stripe_of_this_thread()].value.fetch_add(amount, std::memory_order_relaxed);
+  }
   uint64_t total() const {
     uint64_t sum = 0;
     for (const Stripe& stripe : stripes_) sum += stripe.value.load(std::memory_order_relaxed);

@@ -14,7 +14,8 @@ uint64_t segment_of_access_key(std::string_view encoding) {
   const Result<Key> key = Key::from_encoding(bytes_of(encoding));
   if (!key.ok() || key->kind() != kAccessKind) return 0;
   for (const Field& field : key->fields())
-    if (const int64_t* nonce = std::get_if<int64_t>(&field.value.variant())) return static_cast<uint64_t>(*nonce);
+    if (const int64_t* nonce = std::get_if<int64_t>(&field.value.variant()))
+      return static_cast<uint64_t>(*nonce);
   return 0;
 }
 

@@ -18,9 +18,13 @@ inline constexpr int64_t kAccessGranularityMinutes = 60;
 
 inline bool is_reserved_kind(std::string_view kind) { return kind.starts_with(kReservedPrefix); }
 inline constexpr int64_t kNsPerMinute = 60'000'000'000;
-inline uint32_t minutes_of(int64_t time_ns) { return static_cast<uint32_t>(std::max<int64_t>(time_ns, 0) / kNsPerMinute); }
+inline uint32_t minutes_of(int64_t time_ns) {
+  return static_cast<uint32_t>(std::max<int64_t>(time_ns, 0) / kNsPerMinute);
+}
 // Bytes from disk may name a minute that no clock will show.
-inline int64_t ns_of_minutes(uint32_t minutes) { return std::min<int64_t>(minutes, INT64_MAX / kNsPerMinute) * kNsPerMinute; }
+inline int64_t ns_of_minutes(uint32_t minutes) {
+  return std::min<int64_t>(minutes, INT64_MAX / kNsPerMinute) * kNsPerMinute;
+}
 
 Key access_key(uint64_t segment_nonce);
 // The segment that an access record is about; 0 if it is not one.

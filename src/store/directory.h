@@ -71,7 +71,8 @@ class Directory {
 
   std::atomic<Table*> table_;
   std::vector<std::shared_ptr<Segment>> present_;
-  std::vector<uint32_t> things_;  // For each segment present, the number under which it is held (held_things.h).
+  std::vector<uint32_t>
+      things_;  // For each segment present, the number under which it is held (held_things.h).
   uint64_t crowded_out_ = 0;
 };
 

@@ -142,22 +142,26 @@ Status DiskStore::open() {
   LMEMO_ASSIGN(const FileStatus there, files_.status(segments_path_));
   if (there.type == FileType::missing) {
     if (options_.read_only || !options_.create)
-      return Error{ErrorCode::io_error, "no store at " + directory_path_.string() +
-                                            ": there is no directory \"segments\" in it; check --store or LMEMO_STORE"};
+      return Error{ErrorCode::io_error,
+                   "no store at " + directory_path_.string() +
+                       ": there is no directory \"segments\" in it; check --store or LMEMO_STORE"};
     LMEMO_TRY(make_directories());
   } else if (there.type != FileType::directory) {
-    return Error{ErrorCode::incompatible, segments_path_.string() + " is not a directory (a link counts as none); "
-                                                                    "remove it or use another store"};
+    return Error{ErrorCode::incompatible, segments_path_.string() +
+                                              " is not a directory (a link counts as none); "
+                                              "remove it or use another store"};
   }
   if (!options_.read_only) {
     LMEMO_ASSIGN(const FileStatus writing, files_.status(writing_path_));
     if (writing.type == FileType::missing) {
       [[maybe_unused]] const Status made = files_.make_directory(writing_path_);  // The first put tells.
     } else if (writing.type != FileType::directory) {
-      return Error{ErrorCode::incompatible, writing_path_.string() + " is not a directory (a link counts as none)"};
+      return Error{ErrorCode::incompatible,
+                   writing_path_.string() + " is not a directory (a link counts as none)"};
     }
     if (const Status salvaged = take_over_leftovers(nullptr, nullptr); !salvaged.ok())
-      notify(salvaged.error().code, "take over", salvaged.error().message + "; what a dead writer left waits for the next open");
+      notify(salvaged.error().code, "take over",
+             salvaged.error().message + "; what a dead writer left waits for the next open");
   }
   const Lock lock(mutex_);
   LMEMO_TRY(files_.list(segments_path_));  // Tells why, if it cannot be listed.
@@ -338,7 +342,8 @@ int64_t DiskStore::next_stamp_locked() {
 
 bool DiskStore::is_due_locked() const {
   if (!writing_.writer) return false;
-  return writing_.writer->byte_count() >= batch_bytes_ || writing_.writer->entry_count() == kMaxEntriesPerSegment ||
+  return writing_.writer->byte_count() >= batch_bytes_ ||
+         writing_.writer->entry_count() == kMaxEntriesPerSegment ||
          static_cast<double>(coarse_monotonic_ns() - first_put_ns_) >=
              options_.publish_seconds * static_cast<double>(kNsPerSecond);
 }
@@ -346,9 +351,11 @@ bool DiskStore::is_due_locked() const {
 Status DiskStore::check_puttable(const Key& key, Bytes value) const {
   if (options_.read_only) return read_only_error();
   if (is_reserved_kind(key.kind()))
-    return Error{ErrorCode::invalid_argument, "kind \"" + std::string(key.kind()) + "\" is reserved: use another one"};
+    return Error{ErrorCode::invalid_argument,
+                 "kind \"" + std::string(key.kind()) + "\" is reserved: use another one"};
   if (value.size() > kMaxValueBytes)
-    return Error{ErrorCode::invalid_argument, "value of " + std::to_string(value.size()) + " bytes, at most 1 TiB"};
+    return Error{ErrorCode::invalid_argument,
+                 "value of " + std::to_string(value.size()) + " bytes, at most 1 TiB"};
   return {};
 }
 
@@ -370,7 +377,8 @@ Status DiskStore::refuse(const Error& error) {
 Status DiskStore::ensure_writer_locked(const NewRecord& record) {
   if (writing_.writer) return {};
   const uint64_t needed = record_bytes(static_cast<uint16_t>(record.encoding.size()), record.value.size());
-  LMEMO_ASSIGN(std::unique_ptr<SegmentWriter> writer, begin_segment_locked(batch_bytes_ + needed + (1 << 20)));
+  LMEMO_ASSIGN(std::unique_ptr<SegmentWriter> writer,
+               begin_segment_locked(batch_bytes_ + needed + (1 << 20)));
   writing_.writer = std::move(writer);
   writing_.segment = Segment::pending(writing_.writer);
   directory_.add({writing_.segment});
@@ -406,7 +414,8 @@ size_t DiskStore::how_many_fit_locked(std::span<const NewRecord> records) const 
   size_t count = 0;
   for (; count < std::min(records.size(), kRecordsPerWrite); ++count) {
     bytes += record_bytes(static_cast<uint16_t>(records[count].encoding.size()), records[count].value.size());
-    if (writer && (writer->entry_count() + count >= kMaxEntriesPerSegment || !writer->has_room_for(bytes))) break;
+    if (writer && (writer->entry_count() + count >= kMaxEntriesPerSegment || !writer->has_room_for(bytes)))
+      break;
     // A new batch takes at least one record, however large.
     if (!writer && count > 0 && bytes > batch_bytes_) break;
     if (count > 0 && bytes > kBytesPerWrite) break;
@@ -429,12 +438,14 @@ Status DiskStore::write(std::span<NewRecord> records) {
       is_hurt = !appended.ok() && writing_.writer != nullptr;
       is_due = taken == 0 || is_due_locked();
     }
-    if (is_hurt) [[maybe_unused]] const Status rescued = publish(true);  // What went in before the disk was full.
+    if (is_hurt) [[maybe_unused]]
+      const Status rescued = publish(true);  // What went in before the disk was full.
     if (!appended.ok()) return refuse(appended.error());
     if (is_due) {
       Status published = publish(taken == 0);
       // What was appended is not lost: this process finds it, and flush() tells that it is not safe yet.
-      if (!published.ok()) [[maybe_unused]] const Status told = refuse(published.error());
+      if (!published.ok()) [[maybe_unused]]
+        const Status told = refuse(published.error());
       if (!published.ok() && taken == 0) return published;
     }
     records = records.subspan(taken);
@@ -503,7 +514,8 @@ Status DiskStore::flush() {
   if (!published.ok()) return refuse(published.error());
   const Lock lock(mutex_);
   if (const uint64_t lost = std::exchange(lost_records_, 0))
-    return Error{ErrorCode::io_error, std::to_string(lost) + " records that were put into " + directory_path_.string() +
+    return Error{ErrorCode::io_error, std::to_string(lost) + " records that were put into " +
+                                          directory_path_.string() +
                                           " are lost: the disk could not sync them, nor give them back"};
   return published;
 }

@@ -61,9 +61,11 @@ class DiskStore final : public Store {
 
   Result<VerifyReport> verify(const Watch& watch) override;
   Result<RepairReport> repair(const Watch& watch) override;
-  Result<RemovalReport> prune(double older_than_seconds, const std::string& kind, const Watch& watch) override;
+  Result<RemovalReport> prune(double older_than_seconds, const std::string& kind,
+                              const Watch& watch) override;
   Result<RemovalReport> evict(uint64_t target_bytes, const Watch& watch) override;
-  Result<RemovalReport> evict_kind(const std::string& kind, uint64_t target_bytes, const Watch& watch) override;
+  Result<RemovalReport> evict_kind(const std::string& kind, uint64_t target_bytes,
+                                   const Watch& watch) override;
   Result<RemovalReport> compact(const Watch& watch) override;
   Result<RemovalReport> clear(const std::string& kind) override;
   void limit_kind(const std::string& kind, uint64_t max_bytes) override;
@@ -127,7 +129,11 @@ class DiskStore final : public Store {
   Result<std::unique_ptr<SegmentWriter>> begin_segment_locked(uint64_t capacity);
 
   // --- disk_store_rewrite.cpp
-  enum class Fate : uint8_t { keep, drop, hide };  // hide: an erasure stays, because older records exist elsewhere.
+  enum class Fate : uint8_t {
+    keep,
+    drop,
+    hide
+  };  // hide: an erasure stays, because older records exist elsewhere.
   struct Plan {
     SegmentPtr segment;
     std::vector<Fate> fates;       // By ordinal.
@@ -136,7 +142,8 @@ class DiskStore final : public Store {
     uint64_t dropped_bytes = 0;
     uint64_t kept_entries = 0;
     uint64_t kept_bytes = 0;
-    bool has_copies = false;  // Of records that a dead rewriter had moved: they must not outlive what it made of them.
+    // Of records that a dead rewriter had moved: they must not outlive what it made of them.
+    bool has_copies = false;
   };
   struct Rewritten {
     uint64_t kept_records = 0;
@@ -153,7 +160,8 @@ class DiskStore final : public Store {
   Plan keep_all_locked(const SegmentPtr& segment);
   Result<Rewritten> rewrite(std::vector<Plan> plans, const Watch& watch);
   Result<RemovalReport> remove_where(const MayGo& may_go, const Watch& watch);
-  Result<RemovalReport> evict_until(const std::string& kind, uint64_t target_bytes, bool spares_this_run, const Watch& watch);
+  Result<RemovalReport> evict_until(const std::string& kind, uint64_t target_bytes, bool spares_this_run,
+                                    const Watch& watch);
   Status drop_the_dead(const Watch& watch);
   Status forget_erasures(int64_t before_ns, const Watch& watch);
   Status make_room(uint64_t for_bytes);
@@ -166,8 +174,8 @@ class DiskStore final : public Store {
   uint64_t limit_for_segments() const;  // Leaves room for a batch being written and one being rewritten.
 
   // --- disk_store_check.cpp
-  Status verify_segment(const std::string& name, VerifyReport& report, uint64_t done_bytes, uint64_t total_bytes,
-                        std::set<std::string>& damaged, const Watch& watch);
+  Status verify_segment(const std::string& name, VerifyReport& report, uint64_t done_bytes,
+                        uint64_t total_bytes, std::set<std::string>& damaged, const Watch& watch);
   Result<VerifyReport> verify_files(std::set<std::string>& damaged, const Watch& watch);
 
   // Constant after open().
@@ -189,9 +197,9 @@ class DiskStore final : public Store {
   std::atomic<uint64_t> damaged_records_{0}, evicted_{0}, evicted_bytes_{0}, salvaged_{0};
 
   // Order of locking: publish_mutex_, maintenance_mutex_, mutex_. Pointers, because a forked child starts anew.
-  std::unique_ptr<std::mutex> publish_mutex_ = std::make_unique<std::mutex>();      // One publishes at a time.
+  std::unique_ptr<std::mutex> publish_mutex_ = std::make_unique<std::mutex>();  // One publishes at a time.
   std::unique_ptr<std::mutex> maintenance_mutex_ = std::make_unique<std::mutex>();  // One rewrites at a time.
-  std::mutex mutex_;  // Guards everything below.
+  std::mutex mutex_;             // Guards everything below.
   Batch writing_;                // Takes records. Null until the first put.
   Batch unpublished_;            // Could not be published; tried again before anything else is.
   int64_t first_put_ns_ = 0;     // Of the batch in writing_, monotonic.

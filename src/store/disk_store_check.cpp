@@ -12,8 +12,8 @@ bool is_known_name(std::string_view name) {
   // tokenizers: what is known about tokenizers, kept beside the entries (docs/tokenizer.md). sections: what is known about
   // source trees (docs/sections.md). metrics.db, also with -wal and -shm: one row per run. claims.lock: which batches are being
   // extracted (docs/activations.md).
-  return name == "segments" || name == "writing" || name == "maintenance.lock" || name == "tokenizers" || name == "sections" ||
-         name == "claims.lock" || name.starts_with("metrics.db");
+  return name == "segments" || name == "writing" || name == "maintenance.lock" || name == "tokenizers" ||
+         name == "sections" || name == "claims.lock" || name.starts_with("metrics.db");
 }
 
 // The record itself may be sound and still not be what the rest of the segment says it is.
@@ -24,7 +24,8 @@ std::optional<std::string> contradiction(const Segment& segment, uint32_t ordina
   if (entry.kind == kErasureKind) return std::nullopt;
   const Result<Key> key = Key::from_encoding(bytes_of(record->encoding));
   if (!key.ok()) return key.error().message;
-  if (key->digest() != entry.digest) return "key fields hash to " + key->digest().hex() + ", not to the entry's digest";
+  if (key->digest() != entry.digest)
+    return "key fields hash to " + key->digest().hex() + ", not to the entry's digest";
   if (key->kind() != segment.kind_name(entry.kind)) return "the index calls this entry of another kind";
   if (segment.fields() && segment.fields()->encoding_of(ordinal, key->kind()) != record->encoding)
     return "the fields block says something else than the record";
@@ -56,7 +57,8 @@ Status DiskStore::verify_segment(const std::string& name, VerifyReport& report, 
   const Segment& segment = **opened;
   ++report.segments;
   report.bytes += segment.file_bytes();
-  for (const Segment::Problem& problem : segment.problems()) note(problem.offset, problem.block + ": " + problem.what);
+  for (const Segment::Problem& problem : segment.problems())
+    note(problem.offset, problem.block + ": " + problem.what);
   if (segment.state() == SegmentState::sealed && !segment.fields())
     note(segment.footer()->fields_offset, "fields: block does not match its checksum");
 
@@ -67,7 +69,8 @@ Status DiskStore::verify_segment(const std::string& name, VerifyReport& report, 
       segment.records(), segment.nonce(),
       [&](uint64_t offset, const RecordView& record) {
         sound.insert(offset);
-        if (++seen % 256 == 0) watch.report({"verify", done_bytes + offset + record.byte_count, total_bytes, "bytes"});
+        if (++seen % 256 == 0)
+          watch.report({"verify", done_bytes + offset + record.byte_count, total_bytes, "bytes"});
       },
       [&] { return watch.stopped(); });
   if (watch.stopped()) return Error{ErrorCode::interrupted, "verify was stopped"};
@@ -76,7 +79,8 @@ Status DiskStore::verify_segment(const std::string& name, VerifyReport& report, 
   for (uint32_t ordinal = 0; ordinal < segment.entries().size(); ++ordinal) {
     const uint64_t offset = segment.entry(ordinal).offset;
     if (!sound.contains(offset)) {
-      note(offset, describe_bad_record(segment.records(), segment.nonce(), offset), segment.entry(ordinal).digest);
+      note(offset, describe_bad_record(segment.records(), segment.nonce(), offset),
+           segment.entry(ordinal).digest);
       lost.push_back(ordinal);
     } else if (const auto what = contradiction(segment, ordinal)) {
       note(offset, *what, segment.entry(ordinal).digest);
@@ -117,7 +121,8 @@ Result<VerifyReport> DiskStore::verify_files(std::set<std::string>& damaged, con
   const Result<std::vector<std::string>> writing = files_.list(writing_path_);
   for (const std::string& name : writing.ok() ? *writing : std::vector<std::string>{}) {
     const Result<FileStatus> status = files_.status(writing_path_ / name);
-    const bool is_no_file = status.ok() && status->type != FileType::regular && status->type != FileType::missing;
+    const bool is_no_file =
+        status.ok() && status->type != FileType::regular && status->type != FileType::missing;
     if (!is_segment_name(name, ".part") || is_no_file) {
       report.foreign.push_back("writing/" + name);
       continue;

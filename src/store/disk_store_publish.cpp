@@ -35,7 +35,8 @@ std::string segment_name_of(const SegmentWriter& writer) { return writer.path().
 Result<std::unique_ptr<SegmentWriter>> DiskStore::begin_segment_locked(uint64_t capacity) {
   for (int attempt = 1;; ++attempt) {
     const uint64_t nonce = random_nonce();
-    const Path path = writing_path_ / (to_hex(static_cast<uint64_t>(next_stamp_locked())) + "-" + to_hex(nonce) + ".part");
+    const Path path =
+        writing_path_ / (to_hex(static_cast<uint64_t>(next_stamp_locked())) + "-" + to_hex(nonce) + ".part");
     Result<std::unique_ptr<SegmentWriter>> writer =
         SegmentWriter::create(files_, path, nonce, next_stamp_locked(), capacity);
     // Whoever opens the store may take a file that was born this moment for one that a dead writer left.
@@ -72,7 +73,8 @@ Status DiskStore::publish(bool even_if_young) {
   }
   merge_small_segments();
   if (directory_needs_sync_)
-    return Error{ErrorCode::io_error, "cannot sync " + segments_path_.string() + ": what was put may not survive a power cut yet"};
+    return Error{ErrorCode::io_error,
+                 "cannot sync " + segments_path_.string() + ": what was put may not survive a power cut yet"};
   return {};
 }
 
@@ -116,8 +118,8 @@ Status DiskStore::renew_unpublished_locked() {
       ++unreadable;
       continue;
     }
-    const NewRecord copy{record->header.type, record->header.digest, record->encoding, record->value,
-                         record->header.written_ns, 0};
+    const NewRecord copy{record->header.type, record->header.digest,     record->encoding,
+                         record->value,       record->header.written_ns, 0};
     if (Status copied = fresh.writer->append({&copy, 1}); !copied.ok()) {
       [[maybe_unused]] const Status removed = files_.remove(path);
       return copied;
@@ -129,7 +131,8 @@ Status DiskStore::renew_unpublished_locked() {
   unpublished_ = fresh;
   failed_puts_ += unreadable;
   lost_records_ += unreadable;
-  [[maybe_unused]] const Status removed = files_.remove(lost.writer->path());  // Else the next open tidies up.
+  // Else the next open tidies up.
+  [[maybe_unused]] const Status removed = files_.remove(lost.writer->path());
   return {};
 }
 
@@ -150,7 +153,8 @@ void DiskStore::write_access_times() {
     }
   }
   for (const auto& [key, minutes] : updates) {
-    NewRecord record{RecordType::value, key.digest(), text_of(key.encoding()), std::as_bytes(std::span(minutes)), 0, 0};
+    NewRecord record{
+        RecordType::value, key.digest(), text_of(key.encoding()), std::as_bytes(std::span(minutes)), 0, 0};
     if (!write({&record, 1}).ok()) return;
   }
 }
@@ -186,7 +190,8 @@ bool DiskStore::open_locked(const std::string& name, std::vector<SegmentPtr>& se
     const Error& error = segment.error();
     // A file that cannot be opened now may be readable later; one that is no segment never will be.
     const Result<FileStatus> status = files_.status(segments_path_ / name);
-    const bool is_foreign = status.ok() && status->type != FileType::regular && status->type != FileType::missing;
+    const bool is_foreign =
+        status.ok() && status->type != FileType::regular && status->type != FileType::missing;
     const bool is_no_segment = error.code == ErrorCode::corruption || error.code == ErrorCode::incompatible;
     const bool may_work_later = !is_no_segment && !is_foreign;
     if (!may_work_later) refused_.insert(name);
@@ -198,7 +203,8 @@ bool DiskStore::open_locked(const std::string& name, std::vector<SegmentPtr>& se
   if (!*segment) return false;  // Gone between the listing and now.
   for (const Segment::Problem& problem : (*segment)->problems())
     notify(ErrorCode::corruption, "damage in " + name,
-           "segment " + name + ", " + problem.block + ": " + problem.what + "; its sound records are used, run `lmemo repair`");
+           "segment " + name + ", " + problem.block + ": " + problem.what +
+               "; its sound records are used, run `lmemo repair`");
   if (const auto& footer = (*segment)->footer(); footer && footer->newest_ns < clock_.now_ns() + kMaxFollowNs)
     last_stamp_ns_ = std::max(last_stamp_ns_, footer->newest_ns);
   segments.push_back(std::move(*segment));

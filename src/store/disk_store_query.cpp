@@ -22,7 +22,8 @@ Result<Key> key_of(const Segment& segment, uint32_t ordinal) {
   LMEMO_ASSIGN(const std::string encoding, segment.encoding_of(ordinal));
   LMEMO_ASSIGN(Key key, Key::from_encoding(bytes_of(encoding)));
   if (key.digest() != segment.entry(ordinal).digest)
-    return Error{ErrorCode::corruption, segment.name() + ": the fields of entry " + segment.entry(ordinal).digest.hex() +
+    return Error{ErrorCode::corruption, segment.name() + ": the fields of entry " +
+                                            segment.entry(ordinal).digest.hex() +
                                             " hash to something else; run `lmemo verify`"};
   return key;
 }
@@ -85,7 +86,8 @@ Result<bool> DiskStore::follow(const std::string& kind, FollowPosition& position
   };
   const auto has_new_erasure = [&](const SegmentPtr& segment) {
     const std::span<const IndexEntry> unseen = segment->entries().subspan(first_unseen(*segment));
-    return std::any_of(unseen.begin(), unseen.end(), [](const IndexEntry& entry) { return entry.kind == kErasureKind; });
+    return std::any_of(unseen.begin(), unseen.end(),
+                       [](const IndexEntry& entry) { return entry.kind == kErasureKind; });
   };
   const std::vector<SegmentPtr>& segments = directory_.segments();
   // A batch with an erasure that was seen is looked at once more when it is published: harmless, and rare.
@@ -100,10 +102,13 @@ Result<bool> DiskStore::follow(const std::string& kind, FollowPosition& position
   for (const SegmentPtr& segment : segments) {
     const uint64_t first = first_unseen(*segment), end = segment->entries().size();
     position.segments[segment->nonce()] = {end, segment->state() == SegmentState::pending};
-    const auto number = std::find(segment->kinds().begin(), segment->kinds().end(), kind) - segment->kinds().begin();
+    const auto number =
+        std::find(segment->kinds().begin(), segment->kinds().end(), kind) - segment->kinds().begin();
     for (auto ordinal = static_cast<uint32_t>(first); ordinal < end; ++ordinal) {
       const IndexEntry& entry = segment->entry(ordinal);
-      if (entry.kind != number || !is_alive(*segment, ordinal) || segment->has_mark(ordinal, Segment::kDamaged)) continue;
+      if (entry.kind != number || !is_alive(*segment, ordinal) ||
+          segment->has_mark(ordinal, Segment::kDamaged))
+        continue;
       if (segment->fields()) {
         segment->fields()->fields_of(ordinal, fields);
         segment->fields()->numbers_of(ordinal, numbers);
@@ -125,7 +130,8 @@ Result<bool> DiskStore::follow(const std::string& kind, FollowPosition& position
 Result<RemovalReport> DiskStore::erase_matching(const ScanFilter& filter, const Watch& watch) {
   FieldFilter wanted(filter);
   return remove_where(
-      [&](const Segment& segment, uint32_t ordinal, int64_t) { return wanted.matches(segment, ordinal); }, watch);
+      [&](const Segment& segment, uint32_t ordinal, int64_t) { return wanted.matches(segment, ordinal); },
+      watch);
 }
 
 Result<Explanation> DiskStore::explain(const Key& key) {
@@ -146,7 +152,8 @@ Result<Explanation> DiskStore::explain(const Key& key) {
     for (uint32_t ordinal = 0; ordinal < segment->entries().size(); ++ordinal) {
       const IndexEntry& entry = segment->entry(ordinal);
       if (entry.kind == kErasureKind || segment->kind_name(entry.kind) != key.kind()) continue;
-      if (!directory_.is_current(*segment, ordinal) || segment->has_mark(ordinal, Segment::kDamaged)) continue;
+      if (!directory_.is_current(*segment, ordinal) || segment->has_mark(ordinal, Segment::kDamaged))
+        continue;
       ++explanation.candidates;
       size_t shared = 0;
       if (segment->fields()) {
@@ -154,7 +161,8 @@ Result<Explanation> DiskStore::explain(const Key& key) {
       } else if (const Result<std::string> encoding = segment->encoding_of(ordinal); encoding.ok()) {
         shared = shared_fields(*encoding, wanted);
       }
-      if (best && (shared < best_shared || (shared == best_shared && entry.written_ns <= best_written))) continue;
+      if (best && (shared < best_shared || (shared == best_shared && entry.written_ns <= best_written)))
+        continue;
       Result<Key> its_key = key_of(*segment, ordinal);
       if (!its_key.ok()) continue;
       best = std::move(*its_key);

@@ -37,7 +37,8 @@ int merge_class(uint64_t file_bytes) {
 }  // namespace
 
 uint64_t DiskStore::limit_for_segments() const {
-  return options_.max_bytes == 0 ? UINT64_MAX : options_.max_bytes - std::min(options_.max_bytes, 2 * batch_bytes_);
+  return options_.max_bytes == 0 ? UINT64_MAX
+                                 : options_.max_bytes - std::min(options_.max_bytes, 2 * batch_bytes_);
 }
 
 void DiskStore::forget_run_bytes(std::string_view kind, uint64_t bytes) {
@@ -85,7 +86,8 @@ bool DiskStore::has_other_private_files() const {
 std::vector<uint32_t> DiskStore::access_minutes_locked(const Segment& segment) {
   Directory::Place place;
   std::optional<RecordView> record;
-  if (directory_.find(access_key(segment.nonce()), place)) record = place.segment->checked_record(place.ordinal);
+  if (directory_.find(access_key(segment.nonce()), place))
+    record = place.segment->checked_record(place.ordinal);
   const AccessTimes times(segment, record ? record->value : Bytes{});
   const uint32_t now = minutes_of(clock_.now_ns());
   std::vector<uint32_t> minutes(segment.entries().size());
@@ -103,8 +105,8 @@ std::vector<DiskStore::SegmentPtr> DiskStore::published_locked() const {
   return segments;
 }
 
-std::vector<DiskStore::Plan> DiskStore::plan_locked(const std::vector<SegmentPtr>& segments, const MayGo& may_go,
-                                                    int64_t forget_before_ns) {
+std::vector<DiskStore::Plan> DiskStore::plan_locked(const std::vector<SegmentPtr>& segments,
+                                                    const MayGo& may_go, int64_t forget_before_ns) {
   std::set<uint64_t> nonces;
   for (const auto& [name, segment] : published_) nonces.insert(segment->nonce());
   std::vector<Plan> plans;
@@ -118,7 +120,8 @@ std::vector<DiskStore::Plan> DiskStore::plan_locked(const std::vector<SegmentPtr
       const IndexEntry& entry = segment->entry(ordinal);
       Fate& fate = plan.fates[ordinal];
       if (segment->has_mark(ordinal, Segment::kDamaged)) {
-        if (directory_.is_current(*segment, ordinal) && segment->has_mark(ordinal, Segment::kHidesOlder)) fate = Fate::hide;
+        if (directory_.is_current(*segment, ordinal) && segment->has_mark(ordinal, Segment::kHidesOlder))
+          fate = Fate::hide;
         continue;
       }
       if (!directory_.is_current(*segment, ordinal)) {
@@ -200,7 +203,8 @@ Result<DiskStore::Rewritten> DiskStore::rewrite(std::vector<Plan> plans, const W
       LMEMO_TRY(finish_output());
     if (!writer) {
       const Lock lock(mutex_);
-      LMEMO_ASSIGN(writer, begin_segment_locked(std::max(std::min(kRewriteBytes, batch_bytes_), gathered_bytes)));
+      LMEMO_ASSIGN(writer,
+                   begin_segment_locked(std::max(std::min(kRewriteBytes, batch_bytes_), gathered_bytes)));
     }
     LMEMO_TRY(writer->append(gathered));
     gathered.clear();
@@ -221,7 +225,8 @@ Result<DiskStore::Rewritten> DiskStore::rewrite(std::vector<Plan> plans, const W
         const IndexEntry& entry = segment.entry(ordinal);
         std::optional<RecordView> record = segment.checked_record(ordinal);
         // A made-up key must not spoil the kinds of the segment that everybody is copied to.
-        if (record && entry.kind != kErasureKind && kind_of_encoding(record->encoding) != segment.kind_name(entry.kind))
+        if (record && entry.kind != kErasureKind &&
+            kind_of_encoding(record->encoding) != segment.kind_name(entry.kind))
           record.reset();
         NewRecord copy{RecordType::erasure, entry.digest, {}, {}, entry.written_ns, 0};
         if (!record) {
@@ -229,10 +234,11 @@ Result<DiskStore::Rewritten> DiskStore::rewrite(std::vector<Plan> plans, const W
           // What a lost record replaced stays replaced; a sound copy of it, equally old, stays visible.
           if (entry.kind != kErasureKind && copy.written_ns > INT64_MIN) --copy.written_ns;
         } else if (plan.fates[ordinal] == Fate::hide) {
-          if (copy.written_ns < INT64_MAX) ++copy.written_ns;  // Later than what it hides, earlier than whatever is put after.
+          if (copy.written_ns < INT64_MAX)
+            ++copy.written_ns;  // Later than what it hides, earlier than whatever is put after.
         } else {
-          copy = {record->header.type,       record->header.digest, record->encoding, record->value,
-                  record->header.written_ns, plan.access[ordinal]};
+          copy = {record->header.type, record->header.digest,     record->encoding,
+                  record->value,       record->header.written_ns, plan.access[ordinal]};
         }
         result.kept_records += record.has_value();
         gathered.push_back(copy);
@@ -295,7 +301,8 @@ Result<RemovalReport> DiskStore::remove_where(const MayGo& may_go, const Watch& 
   return report;
 }
 
-Result<RemovalReport> DiskStore::prune(double older_than_seconds, const std::string& kind, const Watch& watch) {
+Result<RemovalReport> DiskStore::prune(double older_than_seconds, const std::string& kind,
+                                       const Watch& watch) {
   if (!(older_than_seconds >= 0))
     return Error{ErrorCode::invalid_argument, "prune: an age of at least 0 seconds is expected"};
   const double age_ns = std::min(older_than_seconds * kNsPerSecond, 9e18);
@@ -311,11 +318,9 @@ Result<RemovalReport> DiskStore::prune(double older_than_seconds, const std::str
 
 Result<RemovalReport> DiskStore::clear(const std::string& kind) {
   if (!kind.empty())
-    return remove_where(
-        [&](const Segment& segment, uint32_t ordinal, int64_t) {
-          return segment.kind_name(segment.entry(ordinal).kind) == kind;
-        },
-        {});
+    return remove_where([&](const Segment& segment, uint32_t ordinal,
+                            int64_t) { return segment.kind_name(segment.entry(ordinal).kind) == kind; },
+                        {});
   if (options_.read_only) return read_only_error();
   LMEMO_TRY(flush());
   const Lock maintaining(*maintenance_mutex_);
@@ -337,7 +342,8 @@ Result<RemovalReport> DiskStore::clear(const std::string& kind) {
   LMEMO_TRY(rewrite(std::move(plans), {}));
   const Lock lock(mutex_);
   LMEMO_TRY(refresh_all_locked());
-  for (const SegmentPtr& segment : published_locked()) LMEMO_TRY(files_.remove(segments_path_ / segment->name()));
+  for (const SegmentPtr& segment : published_locked())
+    LMEMO_TRY(files_.remove(segments_path_ / segment->name()));
   for (const std::string& name : refused_) LMEMO_TRY(files_.remove(segments_path_ / name));
   refused_.clear();
   LMEMO_TRY(files_.sync_directory(segments_path_));
@@ -385,11 +391,12 @@ Status DiskStore::drop_the_dead(const Watch& watch) {
   const bool has_company = std::count_if(plans.begin(), plans.end(), is_small) > 1;
   std::erase_if(plans, [&](const Plan& plan) {
     const std::span<const IndexEntry> entries = plan.segment->entries();
-    const bool is_all_erasures = !entries.empty() && std::all_of(entries.begin(), entries.end(), [](const IndexEntry& entry) {
-      return entry.kind == kErasureKind;
-    });
+    const bool is_all_erasures =
+        !entries.empty() && std::all_of(entries.begin(), entries.end(),
+                                        [](const IndexEntry& entry) { return entry.kind == kErasureKind; });
     const bool has_dead = plan.kept_entries < entries.size();
-    const bool has_gaps = static_cast<double>(plan.kept_bytes) < (1 - kMinGain) * static_cast<double>(plan.segment->file_bytes());
+    const bool has_gaps = static_cast<double>(plan.kept_bytes) <
+                          (1 - kMinGain) * static_cast<double>(plan.segment->file_bytes());
     return is_all_erasures || !(has_dead || has_gaps || (is_small(plan) && has_company));
   });
   LMEMO_TRY(rewrite(std::move(plans), watch));
@@ -413,15 +420,16 @@ Result<RemovalReport> DiskStore::evict(uint64_t target_bytes, const Watch& watch
   return evict_until({}, target_bytes, true, watch);
 }
 
-Result<RemovalReport> DiskStore::evict_kind(const std::string& kind, uint64_t target_bytes, const Watch& watch) {
+Result<RemovalReport> DiskStore::evict_kind(const std::string& kind, uint64_t target_bytes,
+                                            const Watch& watch) {
   if (options_.read_only) return read_only_error();
   LMEMO_TRY(flush());
   return evict_until(kind, target_bytes, false, watch);
 }
 
 // Without a kind: until the segments take at most target_bytes on disk. With one: until its living entries do.
-Result<RemovalReport> DiskStore::evict_until(const std::string& kind, uint64_t target_bytes, bool spares_this_run,
-                                             const Watch& watch) {
+Result<RemovalReport> DiskStore::evict_until(const std::string& kind, uint64_t target_bytes,
+                                             bool spares_this_run, const Watch& watch) {
   const Lock maintaining(*maintenance_mutex_);
   LMEMO_ASSIGN(const std::unique_ptr<FileLock> file_lock, begin_maintenance());
   RemovalReport report;
@@ -532,7 +540,8 @@ Status DiskStore::make_room(uint64_t for_bytes) {
       for (const SegmentPtr& segment : directory_.segments())
         for (uint32_t ordinal = 0; ordinal < segment->entries().size(); ++ordinal)
           if (is_alive(*segment, ordinal) && segment->kind_name(segment->entry(ordinal).kind) == kind)
-            (segment->state() == SegmentState::pending ? pending : used) += stored_bytes(segment->entry(ordinal));
+            (segment->state() == SegmentState::pending ? pending : used) +=
+                stored_bytes(segment->entry(ordinal));
     }
     // A little more than needed, so that not every batch has to make room.
     const uint64_t target = limit - limit / 8;

@@ -20,8 +20,8 @@ class FieldFilter {
   std::string kind_;
   std::vector<std::string> wanted_;  // Encoded fields.
   const Segment* prepared_ = nullptr;
-  bool has_all_ = false;                // Each wanted field occurs somewhere in the segment.
-  std::vector<uint32_t> numbers_;       // Of the wanted fields in its fields block.
+  bool has_all_ = false;           // Each wanted field occurs somewhere in the segment.
+  std::vector<uint32_t> numbers_;  // Of the wanted fields in its fields block.
 };
 
 }  // namespace lmemo

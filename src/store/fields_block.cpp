@@ -100,7 +100,8 @@ std::optional<FieldsBlock> FieldsBlock::parse(Bytes block, uint64_t entry_count)
     }
     return previous <= end;
   };
-  if (!rises_to(0, parsed.rows_, parsed.bytes_.size()) || !rises_to(parsed.rows_, entry_count + 1, reference_count))
+  if (!rises_to(0, parsed.rows_, parsed.bytes_.size()) ||
+      !rises_to(parsed.rows_, entry_count + 1, reference_count))
     return std::nullopt;
   for (uint64_t i = 0; i < reference_count; ++i)
     if (parsed.at(parsed.references_ + i) >= parsed.distinct_) return std::nullopt;
@@ -117,20 +118,23 @@ std::string FieldsBlock::encoding_of(uint64_t ordinal, std::string_view kind) co
   encoding += kind;
   append_le(encoding, static_cast<uint16_t>(end - first));
   // No key is longer; a made-up block could name one long field a million times.
-  for (uint32_t i = first; i < end && encoding.size() <= UINT16_MAX; ++i) encoding += field(at(references_ + i));
+  for (uint32_t i = first; i < end && encoding.size() <= UINT16_MAX; ++i)
+    encoding += field(at(references_ + i));
   return encoding;
 }
 
 void FieldsBlock::fields_of(uint64_t ordinal, std::vector<std::string_view>& fields) const {
   fields.clear();
   const uint32_t first = at(rows_ + ordinal), end = at(rows_ + ordinal + 1);
-  for (uint32_t i = first; i < end && fields.size() < kMaxFields; ++i) fields.push_back(field(at(references_ + i)));
+  for (uint32_t i = first; i < end && fields.size() < kMaxFields; ++i)
+    fields.push_back(field(at(references_ + i)));
 }
 
 void FieldsBlock::numbers_of(uint64_t ordinal, std::vector<uint32_t>& numbers) const {
   numbers.clear();
   const uint32_t first = at(rows_ + ordinal), end = at(rows_ + ordinal + 1);
-  for (uint32_t i = first; i < end && numbers.size() < kMaxFields; ++i) numbers.push_back(at(references_ + i));
+  for (uint32_t i = first; i < end && numbers.size() < kMaxFields; ++i)
+    numbers.push_back(at(references_ + i));
 }
 
 std::optional<uint32_t> FieldsBlock::number_of(std::string_view encoded_field) const {

@@ -54,7 +54,7 @@ class FieldsBlock {
 
   const std::byte* words_ = nullptr;  // From `starts` on.
   uint32_t distinct_ = 0;
-  uint64_t rows_ = 0;        // Positions in words_.
+  uint64_t rows_ = 0;  // Positions in words_.
   uint64_t references_ = 0;
   std::string_view bytes_;
 };

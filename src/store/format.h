@@ -26,10 +26,10 @@ struct SegmentHeader {
   std::array<char, 8> magic = kSegmentMagic;
   uint32_t version = kFormatVersion;
   uint32_t reserved_a = 0;
-  uint64_t nonce = 0;      // Random. Seeds every checksum, so that another segment's bytes never pass for ours.
+  uint64_t nonce = 0;  // Random. Seeds every checksum, so that another segment's bytes never pass for ours.
   int64_t created_ns = 0;
   std::array<uint64_t, 3> reserved_b{};
-  uint64_t checksum = 0;   // Of the bytes before it.
+  uint64_t checksum = 0;  // Of the bytes before it.
 };
 static_assert(sizeof(SegmentHeader) == 64);
 
@@ -54,12 +54,12 @@ inline constexpr uint16_t kErasureKind = 0xffff;
 // Sorted by digest, each digest once.
 struct IndexEntry {
   Digest digest;
-  uint64_t offset = 0;            // Of the record.
+  uint64_t offset = 0;  // Of the record.
   int64_t written_ns = 0;
   uint64_t value_bytes = 0;
   uint32_t accessed_minutes = 0;  // Since 1970, known when the segment was written; 0: never.
   uint16_t encoding_bytes = 0;
-  uint16_t kind = 0;              // Number in the kinds block, or kErasureKind.
+  uint16_t kind = 0;  // Number in the kinds block, or kErasureKind.
 };
 static_assert(sizeof(IndexEntry) == 64);
 
@@ -104,7 +104,9 @@ inline uint64_t record_bytes(const IndexEntry& entry) {
 constexpr uint64_t stored_bytes(uint16_t encoding_bytes, uint64_t value_bytes) {
   return record_bytes(encoding_bytes, value_bytes) + sizeof(IndexEntry) + 64;
 }
-inline uint64_t stored_bytes(const IndexEntry& entry) { return stored_bytes(entry.encoding_bytes, entry.value_bytes); }
+inline uint64_t stored_bytes(const IndexEntry& entry) {
+  return stored_bytes(entry.encoding_bytes, entry.value_bytes);
+}
 
 inline uint64_t record_seed(uint64_t nonce, uint64_t offset) { return nonce + offset; }
 

@@ -40,7 +40,8 @@ Result<InspectedFile> inspect_file(const std::filesystem::path& path) {
   Result<std::shared_ptr<Segment>> opened = Segment::read(mapping, path.filename().string());
   if (!opened.ok()) {
     if (opened.error().code != ErrorCode::corruption) return opened.error();
-    return Error{ErrorCode::incompatible, path.string() + " is nothing that lmemo writes: " + opened.error().message};
+    return Error{ErrorCode::incompatible,
+                 path.string() + " is nothing that lmemo writes: " + opened.error().message};
   }
   const Segment& segment = **opened;
 
@@ -60,7 +61,8 @@ Result<InspectedFile> inspect_file(const std::filesystem::path& path) {
         shown.written_ns = record.header.written_ns;
         shown.is_erasure = record.header.type == RecordType::erasure;
         shown.digest = record.header.digest;
-        if (Result<Key> key = Key::from_encoding(bytes_of(record.encoding)); key.ok()) shown.key = std::move(*key);
+        if (Result<Key> key = Key::from_encoding(bytes_of(record.encoding)); key.ok())
+          shown.key = std::move(*key);
         file.records.push_back(std::move(shown));
       });
   for (InspectedBlock& block : file.blocks)
@@ -68,7 +70,8 @@ Result<InspectedFile> inspect_file(const std::filesystem::path& path) {
       block.is_sound = false;
       block.note = std::to_string(scan.bad.size()) + " damaged places";
     }
-  for (const Segment::Problem& problem : segment.problems()) file.problems.push_back(problem.block + ": " + problem.what);
+  for (const Segment::Problem& problem : segment.problems())
+    file.problems.push_back(problem.block + ": " + problem.what);
   for (const BadRange& bad : scan.bad)
     file.problems.push_back("records: " + std::to_string(bad.byte_count) + " bytes from byte " +
                             std::to_string(bad.offset) + " are no sound record");

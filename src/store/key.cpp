@@ -108,7 +108,8 @@ Result<FieldValue> decode_value(uint8_t type, std::string_view value) {
       }
       break;
   }
-  return damaged("value of type " + std::to_string(type) + " with " + std::to_string(value.size()) + " bytes");
+  return damaged("value of type " + std::to_string(type) + " with " + std::to_string(value.size()) +
+                 " bytes");
 }
 
 // Reads fixed and counted pieces off the front; nothing past the end.
@@ -178,7 +179,8 @@ struct Describer {
     char text[32];
     std::snprintf(text, sizeof text, "%.17g", value);
     // 1.0 is not 1: they are two keys.
-    const bool looks_whole = std::string_view(text).find_first_not_of("-0123456789") == std::string_view::npos;
+    const bool looks_whole =
+        std::string_view(text).find_first_not_of("-0123456789") == std::string_view::npos;
     return looks_whole ? std::string(text) + ".0" : text;
   }
   std::string operator()(const std::string& value) const { return '"' + value + '"'; }
@@ -212,7 +214,8 @@ Result<Key> Key::of(std::string_view kind, std::vector<Field> fields) {
   append_le(encoding, static_cast<uint16_t>(fields.size()));
   for (size_t i = 0; i < fields.size(); ++i) {
     const std::string& name = fields[i].name;
-    if (!is_field_name(name)) return invalid("field name \"" + name + "\": expected 1 to 64 bytes without NUL");
+    if (!is_field_name(name))
+      return invalid("field name \"" + name + "\": expected 1 to 64 bytes without NUL");
     if (i > 0 && name == fields[i - 1].name) return invalid("field \"" + name + "\" is given twice");
     const LongValue* given = std::get_if<LongValue>(&fields[i].value.variant());
     if (given && given->byte_count <= kMaxInlineValueBytes)

@@ -36,7 +36,8 @@ bool has_fields(const Key& key, const ScanFilter& filter) {
 
 class MemoryStore final : public Store {
  public:
-  explicit MemoryStore(uint64_t max_bytes) : entries_(max_bytes, [this](auto& item) { note_evicted(item); }) {}
+  explicit MemoryStore(uint64_t max_bytes)
+      : entries_(max_bytes, [this](auto& item) { note_evicted(item); }) {}
 
   std::optional<Hit> find(const Digest& digest) override {
     const Lock lock(mutex_);
@@ -71,10 +72,12 @@ class MemoryStore final : public Store {
     Entry entry{key, std::make_shared<const std::string>(text_of(value)), 0, 0};
     const uint64_t byte_count = stored_bytes_of(entry);
     const Lock lock(mutex_);
-    entry.written_ns = entry.accessed_ns = last_stamp_ns_ = std::max(system_clock().now_ns(), last_stamp_ns_ + 1);
+    entry.written_ns = entry.accessed_ns = last_stamp_ns_ =
+        std::max(system_clock().now_ns(), last_stamp_ns_ + 1);
     if (!entries_.put(key, std::move(entry), byte_count)) {
       ++totals_.failed_puts;
-      return Error{ErrorCode::no_space, "a value of " + std::to_string(value.size()) + " bytes does not fit into " +
+      return Error{ErrorCode::no_space, "a value of " + std::to_string(value.size()) +
+                                            " bytes does not fit into " +
                                             std::to_string(entries_.max_bytes()) + " bytes"};
     }
     ++totals_.puts;
@@ -132,7 +135,8 @@ class MemoryStore final : public Store {
     follower.start_over();
     std::vector<std::string_view> fields;
     for (const auto& item : entries_.items()) {
-      if (item.value.key.kind() != kind || !split_encoding(text_of(item.value.key.encoding()), fields)) continue;
+      if (item.value.key.kind() != kind || !split_encoding(text_of(item.value.key.encoding()), fields))
+        continue;
       follower.see({item.byte_count, item.value.written_ns, fields});
     }
     return true;
@@ -194,9 +198,11 @@ class MemoryStore final : public Store {
   Result<RemovalReport> prune(double older_than_seconds, const std::string& kind, const Watch&) override {
     if (!(older_than_seconds >= 0))
       return Error{ErrorCode::invalid_argument, "prune: an age of at least 0 seconds is expected"};
-    const int64_t limit_ns = system_clock().now_ns() - static_cast<int64_t>(std::min(older_than_seconds * 1e9, 9e18));
+    const int64_t limit_ns =
+        system_clock().now_ns() - static_cast<int64_t>(std::min(older_than_seconds * 1e9, 9e18));
     return remove_where([&](const Entry& entry) {
-      return (kind.empty() || entry.key.kind() == kind) && std::max(entry.accessed_ns, entry.written_ns) < limit_ns;
+      return (kind.empty() || entry.key.kind() == kind) &&
+             std::max(entry.accessed_ns, entry.written_ns) < limit_ns;
     });
   }
 
@@ -262,6 +268,8 @@ class MemoryStore final : public Store {
 
 }  // namespace
 
-std::unique_ptr<Store> make_memory_store(uint64_t max_bytes) { return std::make_unique<MemoryStore>(max_bytes); }
+std::unique_ptr<Store> make_memory_store(uint64_t max_bytes) {
+  return std::make_unique<MemoryStore>(max_bytes);
+}
 
 }  // namespace lmemo

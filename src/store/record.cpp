@@ -33,7 +33,8 @@ std::string_view kind_of_encoding(std::string_view encoding) {
   return encoding.substr(1, std::min<size_t>(static_cast<uint8_t>(encoding[0]), encoding.size() - 1));
 }
 
-std::optional<RecordView> read_record(Bytes records, uint64_t nonce, uint64_t offset, uint64_t* checked_bytes) {
+std::optional<RecordView> read_record(Bytes records, uint64_t nonce, uint64_t offset,
+                                      uint64_t* checked_bytes) {
   const std::optional<RecordHeader> header = bounded_header(records, offset);
   if (!header) return std::nullopt;
   RecordView view{*header, {}, {}, record_bytes(header->encoding_bytes, header->value_bytes)};
@@ -56,8 +57,8 @@ std::string describe_bad_record(Bytes records, uint64_t nonce, uint64_t offset) 
 bool matches(const IndexEntry& entry, const RecordView& record) {
   const bool is_erasure = record.header.type == RecordType::erasure;
   return entry.digest == record.header.digest && entry.value_bytes == record.header.value_bytes &&
-         entry.encoding_bytes == record.header.encoding_bytes && entry.written_ns == record.header.written_ns &&
-         (entry.kind == kErasureKind) == is_erasure;
+         entry.encoding_bytes == record.header.encoding_bytes &&
+         entry.written_ns == record.header.written_ns && (entry.kind == kErasureKind) == is_erasure;
 }
 
 }  // namespace lmemo

@@ -80,7 +80,8 @@ Status Segment::read_ends() {
   if (header) nonce_ = header->nonce;
   if (!header && footer_) nonce_ = footer_->nonce;
   records_ = file;
-  if (!footer_) return corruption(header ? "footer is damaged or cut off" : "neither header nor footer is lmemo's");
+  if (!footer_)
+    return corruption(header ? "footer is damaged or cut off" : "neither header nor footer is lmemo's");
   if (footer_->nonce != nonce_) {
     footer_.reset();
     return corruption("footer belongs to another segment");
@@ -130,7 +131,8 @@ Status Segment::read_index() {
     if (!is_in_order || !has_room || !has_kind) {
       entries_ = nullptr;
       entry_count_ = 0;
-      return corruption("index entry " + std::to_string(i) + " is out of order, points outside or lies in another");
+      return corruption("index entry " + std::to_string(i) +
+                        " is out of order, points outside or lies in another");
     }
   }
   kinds_ = std::move(*names);
@@ -156,14 +158,13 @@ void Segment::scan_for_entries() {
     if (record.header.type == RecordType::value) {
       const std::string_view name = kind_of_encoding(record.encoding);
       if (name.empty() || name.size() > kMaxKindBytes) return;
-      const auto [found, is_new] =
-          numbers.try_emplace(name, static_cast<uint16_t>(kinds_.size()));
+      const auto [found, is_new] = numbers.try_emplace(name, static_cast<uint16_t>(kinds_.size()));
       kind = found->second;
       if (kind == kErasureKind) return;  // More kinds than there are numbers for: nobody means that.
       if (is_new) kinds_.emplace_back(found->first);
     }
-    scanned_entries_.push_back({record.header.digest, offset, record.header.written_ns, record.header.value_bytes, 0,
-                                record.header.encoding_bytes, kind});
+    scanned_entries_.push_back({record.header.digest, offset, record.header.written_ns,
+                                record.header.value_bytes, 0, record.header.encoding_bytes, kind});
   });
   sort_and_keep_newest(scanned_entries_);
   if (scanned_entries_.size() > kMaxEntriesPerSegment) scanned_entries_.resize(kMaxEntriesPerSegment);

@@ -58,10 +58,10 @@ class Segment {
   const std::optional<FieldsBlock>& fields() const;
 
   // What this Store object knows about an entry.
-  static constexpr uint8_t kTouched = 1;      // Found or put by this run: protected from its evictions.
-  static constexpr uint8_t kChecked = 2;      // Its checksum was checked once.
-  static constexpr uint8_t kDamaged = 4;      // Never to be looked at again.
-  static constexpr uint8_t kHidesOlder = 8;   // Another segment has an older record of this digest.
+  static constexpr uint8_t kTouched = 1;     // Found or put by this run: protected from its evictions.
+  static constexpr uint8_t kChecked = 2;     // Its checksum was checked once.
+  static constexpr uint8_t kDamaged = 4;     // Never to be looked at again.
+  static constexpr uint8_t kHidesOlder = 8;  // Another segment has an older record of this digest.
   bool has_mark(uint32_t ordinal, uint8_t mark) const {
     return (marks_[ordinal].load(std::memory_order_relaxed) & mark) != 0;
   }

@@ -48,7 +48,8 @@ void finish_struct(T& value) {
 
 }  // namespace
 
-SegmentWriter::SegmentWriter(std::unique_ptr<WritableFile> file, Path path, uint64_t nonce, int64_t created_ns)
+SegmentWriter::SegmentWriter(std::unique_ptr<WritableFile> file, Path path, uint64_t nonce,
+                             int64_t created_ns)
     : file_(std::move(file)),
       path_(std::move(path)),
       nonce_(nonce),
@@ -56,8 +57,9 @@ SegmentWriter::SegmentWriter(std::unique_ptr<WritableFile> file, Path path, uint
       // Left uninitialised: pages that no entry reaches are never touched.
       entries_(static_cast<IndexEntry*>(std::malloc(kMaxEntriesPerSegment * sizeof(IndexEntry)))) {}
 
-Result<std::unique_ptr<SegmentWriter>> SegmentWriter::create(FileSystem& files, const Path& path, uint64_t nonce,
-                                                             int64_t created_ns, uint64_t capacity) {
+Result<std::unique_ptr<SegmentWriter>> SegmentWriter::create(FileSystem& files, const Path& path,
+                                                             uint64_t nonce, int64_t created_ns,
+                                                             uint64_t capacity) {
   LMEMO_ASSIGN(std::unique_ptr<WritableFile> file, files.create(path));
   std::unique_ptr<SegmentWriter> writer(new SegmentWriter(std::move(file), path, nonce, created_ns));
   SegmentHeader header;
@@ -81,8 +83,8 @@ Result<std::unique_ptr<SegmentWriter>> SegmentWriter::create(FileSystem& files, 
   return status.error();
 }
 
-Result<std::unique_ptr<SegmentWriter>> SegmentWriter::resume(std::unique_ptr<WritableFile>& file, const Path& path,
-                                                             Bytes bytes) {
+Result<std::unique_ptr<SegmentWriter>> SegmentWriter::resume(std::unique_ptr<WritableFile>& file,
+                                                             const Path& path, Bytes bytes) {
   if (bytes.size() < sizeof(SegmentHeader)) return std::unique_ptr<SegmentWriter>();
   auto header = load_le<SegmentHeader>(bytes.data());
   const uint64_t expected = header.checksum;
@@ -115,11 +117,17 @@ bool SegmentWriter::has_room_for(uint64_t bytes_of_records) const {
 }
 
 void SegmentWriter::add_entry(const NewRecord& record, uint64_t offset) {
-  const uint16_t kind = record.type == RecordType::erasure
-                            ? kErasureKind
-                            : number_of_kind(kinds_, record.encoding.substr(1, static_cast<uint8_t>(record.encoding[0])));
-  entries_[entry_count_] = {record.digest,           offset, record.written_ns, record.value.size(), record.accessed_minutes,
-                            static_cast<uint16_t>(record.encoding.size()), kind};
+  const uint16_t kind =
+      record.type == RecordType::erasure
+          ? kErasureKind
+          : number_of_kind(kinds_, record.encoding.substr(1, static_cast<uint8_t>(record.encoding[0])));
+  entries_[entry_count_] = {record.digest,
+                            offset,
+                            record.written_ns,
+                            record.value.size(),
+                            record.accessed_minutes,
+                            static_cast<uint16_t>(record.encoding.size()),
+                            kind};
   ++entry_count_;
   encoding_bytes_ += record.encoding.size();
 }
@@ -195,7 +203,8 @@ Status SegmentWriter::append(std::span<const NewRecord> records) {
 
 uint64_t SegmentWriter::projected_bytes() const {
   // Fields are shared between entries, so this is an upper bound but for their offsets.
-  return byte_count_ + entry_count_ * (sizeof(IndexEntry) + 32) + encoding_bytes_ + sizeof(SegmentFooter) + 128;
+  return byte_count_ + entry_count_ * (sizeof(IndexEntry) + 32) + encoding_bytes_ + sizeof(SegmentFooter) +
+         128;
 }
 
 std::vector<IndexEntry> SegmentWriter::sorted_entries() const {

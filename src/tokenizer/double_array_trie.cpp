@@ -55,7 +55,8 @@ class DoubleArrayTrie::Builder {
     const uint32_t base = base_for(children_);
     nodes_[node].base = base;
     for (const Child& child : children_) take(base ^ child.byte, node);
-    for (const Child& child : children_) open_.push_back({base ^ child.byte, child.first, child.last, depth + 1});
+    for (const Child& child : children_)
+      open_.push_back({base ^ child.byte, child.first, child.last, depth + 1});
   }
 
   uint32_t base_for(const std::vector<Child>& children) {

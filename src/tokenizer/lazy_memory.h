@@ -42,7 +42,9 @@ struct TableAllocator {
   bool operator==(const TableAllocator&) const = default;
 
  private:
-  static size_t whole_pages(size_t count) { return (count * sizeof(Value) + kHugePage - 1) / kHugePage * kHugePage; }
+  static size_t whole_pages(size_t count) {
+    return (count * sizeof(Value) + kHugePage - 1) / kHugePage * kHugePage;
+  }
 };
 
 template <typename Value>

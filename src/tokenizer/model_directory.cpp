@@ -110,7 +110,9 @@ class DirectoryTokenizer final : public Tokenizer {
   Result<std::string> decode(std::span<const uint32_t> ids, const DecodeOptions& options) const override {
     return tokenizer_->decode(ids, options);
   }
-  Status save_pieces(const std::filesystem::path& path) const override { return tokenizer_->save_pieces(path); }
+  Status save_pieces(const std::filesystem::path& path) const override {
+    return tokenizer_->save_pieces(path);
+  }
   Result<size_t> load_pieces(const std::filesystem::path& path) const override {
     return tokenizer_->load_pieces(path);
   }
@@ -179,7 +181,8 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::load_directory(const std::fi
   return with_settings(std::move(tokenizer), settings);
 }
 
-std::shared_ptr<const Tokenizer> Tokenizer::with_settings(std::shared_ptr<const Tokenizer> tokenizer, const ModelSettings& settings) {
+std::shared_ptr<const Tokenizer> Tokenizer::with_settings(std::shared_ptr<const Tokenizer> tokenizer,
+                                                          const ModelSettings& settings) {
   return std::make_shared<tokenizer::DirectoryTokenizer>(std::move(tokenizer), settings);
 }
 

@@ -77,8 +77,8 @@ void* allocate_result(size_t bytes) {
   const size_t byte_count = block_bytes(bytes);
   Header* block = pool.take(byte_count);
   if (!block) {
-    void* const memory =
-        ::mmap(nullptr, byte_count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const memory = ::mmap(nullptr, byte_count, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     if (byte_count >= kMinHuge) ::madvise(memory, byte_count, MADV_HUGEPAGE);
     block = static_cast<Header*>(memory);

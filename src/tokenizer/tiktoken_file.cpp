@@ -158,9 +158,10 @@ Result<LoadedFile> tiktoken_parts(std::string_view file, const TiktokenOptions& 
 
   std::vector<AddedToken> specials;
   for (const auto& [content, id] : options.special_tokens) {
-    const bool is_taken = vocabulary.token_of(id) ||
-                          std::any_of(specials.begin(), specials.end(),
-                                      [wanted = id](const AddedToken& other) { return other.fixed_id == wanted; });
+    const bool is_taken = vocabulary.token_of(id) || std::any_of(specials.begin(), specials.end(),
+                                                                 [wanted = id](const AddedToken& other) {
+                                                                   return other.fixed_id == wanted;
+                                                                 });
     if (is_taken || content.empty())
       return Error{ErrorCode::invalid_argument,
                    "special token " + shown(content) + ": id " + std::to_string(id) +

@@ -27,7 +27,8 @@ Result<TokenBatch> Tokenizer::encode_texts(std::span<const SourceText> texts, co
   views.reserve(texts.size());
   for (const SourceText& text : texts) {
     Result<std::string_view> view = tokenizer::utf8_of(text, 0, text.unit_count, buffers.emplace_back());
-    if (!view.ok()) return Error{view.error().code, "text " + std::to_string(views.size()) + ": " + view.error().message};
+    if (!view.ok())
+      return Error{view.error().code, "text " + std::to_string(views.size()) + ": " + view.error().message};
     views.push_back(*view);
   }
   return encode_batch(views, options, threads);

@@ -156,7 +156,8 @@ void add_merges(CanonicalText& text, const std::vector<MergeText>& merges, bool 
   text.add(merges.empty() ? "[]" : "]");
 }
 
-void add_tree(CanonicalText& text, const Json& tree, SortedTokens& tokens, const ModelTables* tables, bool is_model) {
+void add_tree(CanonicalText& text, const Json& tree, SortedTokens& tokens, const ModelTables* tables,
+              bool is_model) {
   if (!tree.is_object() || !tables) return text.add(tree.dump());
   std::string_view between = "{";
   for (const auto& [key, value] : tree.get_ref<const Json::object_t&>()) {
@@ -194,7 +195,8 @@ std::future<Digest> TokenizerDocument::identity(std::string_view rules) const {
   constexpr size_t kManyTokens = 4096;
   const bool is_large = (tables.vocabulary && tables.vocabulary->size() >= kManyTokens) ||
                         (tables.scored && tables.scored->size() >= kManyTokens);
-  return std::async(is_large ? std::launch::async | std::launch::deferred : std::launch::deferred, std::move(work));
+  return std::async(is_large ? std::launch::async | std::launch::deferred : std::launch::deferred,
+                    std::move(work));
 }
 
 }  // namespace lmemo::tokenizer

@@ -34,7 +34,9 @@ std::shared_ptr<const MappedFile> mapped(const Path& path) {
   return *mapping;
 }
 
-bool holds(const OwnPart& part, std::string_view text) { return std::memcmp(part.data(), text.data(), text.size()) == 0; }
+bool holds(const OwnPart& part, std::string_view text) {
+  return std::memcmp(part.data(), text.data(), text.size()) == 0;
+}
 
 uint64_t own_kilobytes() {
   std::ifstream status("/proc/self/status");
@@ -89,7 +91,8 @@ TEST_CASE("holders of neighbouring parts never see one another, whatever pages t
     const size_t choice = random() % 3;
     if (choice == 0) {
       const size_t offset = random() % text.size();
-      const size_t length = 1 + random() % std::min<size_t>(text.size() - offset, random() % 2 == 0 ? 100 : 9000);
+      const size_t length =
+          1 + random() % std::min<size_t>(text.size() - offset, random() % 2 == 0 ? 100 : 9000);
       OwnPart own = file->own_part(file->bytes().subspan(offset, length));
       const bool is_free = std::none_of(holders.begin(), holders.end(), [&](const auto& held) {
         return held.first < offset + length && offset < held.first + held.second.expected.size();

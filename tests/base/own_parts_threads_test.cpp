@@ -36,7 +36,9 @@ TEST_CASE("threads that write to neighbouring parts always start from the file's
         if (std::memcmp(own.data(), expected.data(), kPartBytes) != 0) ++wrong;
         const char letter = static_cast<char>('A' + random() % 26);
         std::memset(own.data(), letter, kPartBytes);
-        if (std::string_view(reinterpret_cast<const char*>(own.data()), kPartBytes).find_first_not_of(letter) != std::string_view::npos) ++wrong;
+        if (std::string_view(reinterpret_cast<const char*>(own.data()), kPartBytes)
+                .find_first_not_of(letter) != std::string_view::npos)
+          ++wrong;
       }
     });
   for (std::thread& thread : threads) thread.join();

@@ -46,8 +46,10 @@ TEST_CASE("every command has help with a usage line, at least one example and it
                           CHECK(fake.errors == "");
                           CHECK_MESSAGE(says(fake.output, "Usage: lmemo"), path);
                           // The list of all commands fits a screen instead.
-                          if (words.size() == 1) CHECK(std::count(fake.output.begin(), fake.output.end(), '\n') <= 50);
-                          else CHECK_MESSAGE(says(fake.output, "Examples:\n"), path);
+                          if (words.size() == 1)
+                            CHECK(std::count(fake.output.begin(), fake.output.end(), '\n') <= 50);
+                          else
+                            CHECK_MESSAGE(says(fake.output, "Examples:\n"), path);
                           CHECK_MESSAGE(says(fake.output, "130 interrupted"), path);
                           CHECK_MESSAGE(!command.summary.empty(), path);
                           CHECK_MESSAGE((command.run || !command.subcommands.empty()), path);

@@ -10,7 +10,8 @@ namespace lmemo {
 namespace {
 
 constexpr Compression kAll[] = {Compression::none, Compression::lz4, Compression::zstd};
-constexpr CompressionLevel kLevels[] = {CompressionLevel::fast, CompressionLevel::standard, CompressionLevel::max};
+constexpr CompressionLevel kLevels[] = {CompressionLevel::fast, CompressionLevel::standard,
+                                        CompressionLevel::max};
 
 std::string text_like_bytes(size_t count) {
   std::mt19937_64 random(count);
@@ -73,7 +74,8 @@ TEST_CASE("a wrong length, a cut and a flipped bit never write past the buffer, 
     }
     std::string back(500, '?');
     for (size_t cut = 0; cut < small.size(); ++cut)
-      CHECK_FALSE(decompress(compression, Bytes(small).first(cut), std::as_writable_bytes(std::span(back))).ok());
+      CHECK_FALSE(
+          decompress(compression, Bytes(small).first(cut), std::as_writable_bytes(std::span(back))).ok());
     for (size_t bit = 0; bit < small.size() * 8; ++bit) {
       small[bit / 8] ^= std::byte(1 << bit % 8);
       static_cast<void>(decompress(compression, small, std::as_writable_bytes(std::span(back))));

@@ -23,7 +23,8 @@ uint16_t half_by_definition(float number) {
   const uint16_t sign = std::signbit(number) ? 0x8000 : 0;
   const double magnitude = std::fabs(static_cast<double>(number));
   if (std::isinf(number) || magnitude >= 65520.0) return sign | 0x7c00;
-  uint16_t below = 0, above = 0x7c00;  // As numbers, halves are ordered like their bits; 0x7c00 stands for 65,536.
+  uint16_t below = 0,
+           above = 0x7c00;  // As numbers, halves are ordered like their bits; 0x7c00 stands for 65,536.
   while (above - below > 1) {
     const auto middle = static_cast<uint16_t>((above + below) / 2);
     (value_of_half(middle) <= magnitude ? below : above) = middle;
@@ -51,8 +52,10 @@ std::vector<const FloatKernel*> kernels() {
 std::vector<uint32_t> edges() {
   std::vector<uint32_t> bits;
   for (uint32_t exponent = 0; exponent <= 255; ++exponent)
-    for (const uint32_t mantissa : {0u, 1u, 0xfffu, 0x1000u, 0x1001u, 0x2fffu, 0x3000u, 0x3001u, 0x7fffu, 0x8000u, 0x8001u, 0x17fffu, 0x18000u,
-                                    0x18001u, 0x3fffffu, 0x400000u, 0x400001u, 0x7fe000u, 0x7fefffu, 0x7ff000u, 0x7f8000u, 0x7fffffu})
+    for (const uint32_t mantissa :
+         {0u,        1u,        0xfffu,    0x1000u,   0x1001u,   0x2fffu,  0x3000u,   0x3001u,
+          0x7fffu,   0x8000u,   0x8001u,   0x17fffu,  0x18000u,  0x18001u, 0x3fffffu, 0x400000u,
+          0x400001u, 0x7fe000u, 0x7fefffu, 0x7ff000u, 0x7f8000u, 0x7fffffu})
       for (const uint32_t sign : {0u, 0x80000000u}) bits.push_back(sign | exponent << 23 | mantissa);
   return bits;
 }
@@ -62,7 +65,8 @@ TEST_CASE("rounding to half precision is to the nearest, ties to even, subnormal
   std::mt19937 random(7);
   for (int i = 0; i < test::scaled(20'000); ++i) bits.push_back(random());
   // Where halves live; most random floats are far outside.
-  for (int i = 0; i < test::scaled(20'000); ++i) bits.push_back((random() & 0x80000000) | (0x32000000 + random() % 0x16000000));
+  for (int i = 0; i < test::scaled(20'000); ++i)
+    bits.push_back((random() & 0x80000000) | (0x32000000 + random() % 0x16000000));
   const std::vector<float> floats = floats_of(bits);
   std::vector<uint16_t> halves(bits.size());
   for (const FloatKernel* kernel : kernels()) {
@@ -107,10 +111,13 @@ TEST_CASE("every half and every bfloat16 comes back as what it was") {
     for (size_t i = 0; i < all.size(); ++i) {
       const bool is_nan = (i & 0x7fff) > 0x7c00;
       REQUIRE(back[i] == (is_nan ? all[i] | 0x200 : all[i]));
-      if (!is_nan && (i & 0x7c00) != 0x7c00) REQUIRE(std::fabs(static_cast<double>(floats[i])) == value_of_half(static_cast<uint16_t>(i & 0x7fff)));
+      if (!is_nan && (i & 0x7c00) != 0x7c00)
+        REQUIRE(std::fabs(static_cast<double>(floats[i])) ==
+                value_of_half(static_cast<uint16_t>(i & 0x7fff)));
     }
     kernel->bfloats_to_floats(all.data(), floats.data(), all.size());
-    for (size_t i = 0; i < all.size(); ++i) REQUIRE(std::bit_cast<uint32_t>(floats[i]) == static_cast<uint32_t>(i) << 16);
+    for (size_t i = 0; i < all.size(); ++i)
+      REQUIRE(std::bit_cast<uint32_t>(floats[i]) == static_cast<uint32_t>(i) << 16);
     kernel->floats_to_bfloats(floats.data(), back.data(), all.size());
     for (size_t i = 0; i < all.size(); ++i) REQUIRE(back[i] == ((i & 0x7fff) > 0x7f80 ? 0xffff : all[i]));
   }

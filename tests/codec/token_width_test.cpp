@@ -12,7 +12,9 @@ namespace {
 TEST_CASE("every id comes back at every width and length, and nothing else is written") {
   std::mt19937 random(7);
   for (const TokenWidth width : {TokenWidth::two, TokenWidth::three, TokenWidth::four}) {
-    const uint32_t mask = width == TokenWidth::two ? 0xFFFF : width == TokenWidth::three ? 0xFFFFFF : 0xFFFFFFFF;
+    const uint32_t mask = width == TokenWidth::two     ? 0xFFFF
+                          : width == TokenWidth::three ? 0xFFFFFF
+                                                       : 0xFFFFFFFF;
     for (size_t count = 0; count < 70; ++count) {
       std::vector<uint32_t> ids(count);
       for (uint32_t& id : ids) id = static_cast<uint32_t>(random()) & mask;
@@ -22,7 +24,8 @@ TEST_CASE("every id comes back at every width and length, and nothing else is wr
       CHECK(packed.ends_with(std::string(9, '\x5A')));
       std::vector<uint32_t> back(count + 3, 0xA5A5A5A5);
       unpack_tokens(bytes_of(packed).first(count * bytes_per_token(width)), width, back.data());
-      CHECK(std::vector(back.begin() + static_cast<std::ptrdiff_t>(count), back.end()) == std::vector<uint32_t>(3, 0xA5A5A5A5));
+      CHECK(std::vector(back.begin() + static_cast<std::ptrdiff_t>(count), back.end()) ==
+            std::vector<uint32_t>(3, 0xA5A5A5A5));
       back.resize(count);
       CHECK(back == ids);
     }

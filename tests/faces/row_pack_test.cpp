@@ -41,7 +41,9 @@ void look_at_all(const RowPack& pack, size_t byte_count) {
 }
 
 // Of exactly its size and nowhere else, so that a sanitizer sees who reads past the end.
-Result<RowPack> parse(const std::vector<char>& bytes) { return RowPack::parse(std::as_bytes(std::span(bytes))); }
+Result<RowPack> parse(const std::vector<char>& bytes) {
+  return RowPack::parse(std::as_bytes(std::span(bytes)));
+}
 
 }  // namespace
 

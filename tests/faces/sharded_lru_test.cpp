@@ -28,12 +28,14 @@ struct Table {
   ~Table() { delete_all(lru.take_all()); }
 
   void put(const std::string& key, int value, uint64_t bytes = 1) {
-    delete_all(lru.put(new Node(key, value, bytes), ++tick, [&](const Node& node) { return node.key == key; }).removed);
+    delete_all(lru.put(new Node(key, value, bytes), ++tick, [&](const Node& node) { return node.key == key; })
+                   .removed);
   }
   int get(const std::string& key) {
     int value = -1;
-    lru.find(Node(key, 0, 0).hash, ++tick, [&](const Node& node) { return node.key == key; },
-             [&](Node& node) { value = node.value; });
+    lru.find(
+        Node(key, 0, 0).hash, ++tick, [&](const Node& node) { return node.key == key; },
+        [&](Node& node) { value = node.value; });
     return value;
   }
 };
@@ -91,7 +93,8 @@ void check_against_the_model(uint64_t max_entries, uint64_t max_bytes) {
 }  // namespace
 
 TEST_CASE("whatever the number of shards, the table does what one plain list does") {
-  for (const auto& [max_entries, max_bytes] : {std::pair(1, 0), {10, 0}, {1000, 0}, {1000, 200}, {5, 100}, {1000, 30}}) {
+  for (const auto& [max_entries, max_bytes] :
+       {std::pair(1, 0), {10, 0}, {1000, 0}, {1000, 200}, {5, 100}, {1000, 30}}) {
     check_against_the_model<1>(static_cast<uint64_t>(max_entries), static_cast<uint64_t>(max_bytes));
     check_against_the_model<16>(static_cast<uint64_t>(max_entries), static_cast<uint64_t>(max_bytes));
   }

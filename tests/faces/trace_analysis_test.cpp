@@ -13,10 +13,10 @@
 namespace lmemo {
 namespace {
 
-std::string line(const std::string& prompt, bool is_hit, double wall_ms, const std::string& more = "", const std::string& view = "base",
-                 const std::string& probe = "\"p\"") {
-  return "{\"ts\": 10.5, \"probe\": " + probe + ", \"view_id\": \"" + view + "\", \"prompt_hash\": \"" + prompt +
-         "\", \"top_k\": 256, \"op\": \"dist\", \"wall_ms\": " + std::to_string(wall_ms) +
+std::string line(const std::string& prompt, bool is_hit, double wall_ms, const std::string& more = "",
+                 const std::string& view = "base", const std::string& probe = "\"p\"") {
+  return "{\"ts\": 10.5, \"probe\": " + probe + ", \"view_id\": \"" + view + "\", \"prompt_hash\": \"" +
+         prompt + "\", \"top_k\": 256, \"op\": \"dist\", \"wall_ms\": " + std::to_string(wall_ms) +
          ", \"hit\": " + (is_hit ? "true" : "false") + more + "}\n";
 }
 
@@ -62,8 +62,10 @@ TEST_CASE("the hits of every cache size are those of a real cache") {
 }
 
 TEST_CASE("hits, time spent and time saved, by probe, view and op") {
-  const TraceReport report = report_of(line("a", false, 100) + line("a", true, 1) + line("b", false, 300) + line("b", true, 1) +
-                                       line("b", true, 2, ", \"waited\": true", "ft", "null") + line("c", false, 7, ", \"error\": \"OSError\""));
+  const TraceReport report =
+      report_of(line("a", false, 100) + line("a", true, 1) + line("b", false, 300) + line("b", true, 1) +
+                line("b", true, 2, ", \"waited\": true", "ft", "null") +
+                line("c", false, 7, ", \"error\": \"OSError\""));
   CHECK(report.lines == 6);
   CHECK(report.malformed == 0);
   CHECK(report.total.hits == 3);
@@ -111,10 +113,12 @@ TEST_CASE("the slowest calls are named with their line") {
 
 TEST_CASE("lines that are none are counted and do not disturb the others") {
   const std::string good = line("a", false, 1);
-  const char* const bad[] = {"{\"ts\": 2, \"pro", "nonsense", "{}", "[]", "null", "{\"ts\": \"now\"}", "\xff\xfe", "{\"hit\": true} x"};
+  const char* const bad[] = {"{\"ts\": 2, \"pro", "nonsense",         "{}", "[]", "null", "{\"ts\": \"now\"}",
+                             "\xff\xfe",          "{\"hit\": true} x"};
   std::string text;
   for (const char* const wrong : bad) text += good + wrong + "\n\n";
-  const TraceReport report = report_of(text + good.substr(0, good.size() - 1));  // The last line lacks its end.
+  // The last line lacks its end.
+  const TraceReport report = report_of(text + good.substr(0, good.size() - 1));
   CHECK(report.malformed == std::size(bad));
   CHECK(report.total.misses == std::size(bad) + 1);
   CHECK(report.first_malformed_line == 2);
@@ -126,7 +130,8 @@ TEST_CASE("lines that are none are counted and do not disturb the others") {
 
 TEST_CASE("texts are told apart by what they mean, not by how they are written") {
   const std::string escaped =
-      "{\"extra\": {\"deep\": [1, \"}\", null]}, \"hit\":false,\"op\":\"d\\u0069st\",\"view_id\":\"b\\u0061se\",\"prompt_hash\":\"a\","
+      "{\"extra\": {\"deep\": [1, \"}\", null]}, "
+      "\"hit\":false,\"op\":\"d\\u0069st\",\"view_id\":\"b\\u0061se\",\"prompt_hash\":\"a\","
       "\"top_k\":256,\"wall_ms\":1e0,\"ts\":1,\"probe\":\"\\ud83d\\ude00\\ud800\"}";
   const TraceReport report = report_of(line("a", true, 1) + escaped);
   CHECK(report.malformed == 0);
@@ -137,7 +142,8 @@ TEST_CASE("texts are told apart by what they mean, not by how they are written")
 TEST_CASE("a file that is not there is an error with its name") {
   const auto report = analyse_trace("/nowhere/trace.jsonl");
   REQUIRE_FALSE(report.ok());
-  CHECK(report.error().describe() == "io_error: cannot read the trace /nowhere/trace.jsonl: No such file or directory");
+  CHECK(report.error().describe() ==
+        "io_error: cannot read the trace /nowhere/trace.jsonl: No such file or directory");
 }
 
 }  // namespace lmemo

@@ -46,9 +46,11 @@ TEST_CASE("a line has every member, in order") {
   writer->write(event);
   writer->close();
   CHECK(text_in(directory.path() / "a" / "b" / "t") ==
-        "{\"ts\": 1.5, \"probe\": null, \"view_id\": \"base\", \"prompt_hash\": \"ab\", \"top_k\": 256, \"op\": \"op\", \"wall_ms\": 20.0, "
+        "{\"ts\": 1.5, \"probe\": null, \"view_id\": \"base\", \"prompt_hash\": \"ab\", \"top_k\": 256, "
+        "\"op\": \"op\", \"wall_ms\": 20.0, "
         "\"hit\": false}\n"
-        "{\"ts\": 1.5, \"probe\": \"p\", \"view_id\": \"base\", \"prompt_hash\": \"ab\", \"top_k\": 256, \"op\": \"op\", \"wall_ms\": 20.0, "
+        "{\"ts\": 1.5, \"probe\": \"p\", \"view_id\": \"base\", \"prompt_hash\": \"ab\", \"top_k\": 256, "
+        "\"op\": \"op\", \"wall_ms\": 20.0, "
         "\"hit\": true, \"waited\": true, \"error\": \"OSError\"}\n");
   CHECK(writer->lines() == 2);
 }

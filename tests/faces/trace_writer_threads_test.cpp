@@ -73,7 +73,8 @@ TEST_CASE("many writers come and go") {
       }
     });
   for (std::thread& thread : threads) thread.join();
-  for (int thread = 0; thread < 4; ++thread) CHECK(lines_of(directory.path() / std::to_string(thread)).size() == 20);
+  for (int thread = 0; thread < 4; ++thread)
+    CHECK(lines_of(directory.path() / std::to_string(thread)).size() == 20);
 }
 
 }  // namespace lmemo

@@ -87,7 +87,8 @@ TEST_CASE("the bytes are those of the page") {
 
 TEST_CASE("a value cut anywhere is damaged, and so is one with something behind it") {
   const std::string whole = sample();
-  for (size_t cut = 0; cut < whole.size(); ++cut) CHECK_FALSE(check_value(bytes_of(whole.substr(0, cut))).ok());
+  for (size_t cut = 0; cut < whole.size(); ++cut)
+    CHECK_FALSE(check_value(bytes_of(whole.substr(0, cut))).ok());
   CHECK_FALSE(check_value(bytes_of(whole + '\0')).ok());
 }
 
@@ -103,7 +104,8 @@ TEST_CASE("any byte may be flipped") {
 
 TEST_CASE("integers of every size come back") {
   for (int shift = 0; shift < 64; ++shift)
-    for (const int64_t value : {int64_t{1} << shift, -(int64_t{1} << (shift % 63)), (int64_t{1} << (shift % 63)) - 1}) {
+    for (const int64_t value :
+         {int64_t{1} << shift, -(int64_t{1} << (shift % 63)), (int64_t{1} << (shift % 63)) - 1}) {
       std::string out;
       ValueWriter writer(out);
       writer.begin();
@@ -128,7 +130,8 @@ TEST_CASE("every half comes back") {
 
 TEST_CASE("counts that cannot be take no memory") {
   CHECK_FALSE(check_value(bytes_of(std::string("\x01\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 11))).ok());
-  CHECK_FALSE(check_value(bytes_of(std::string("\x01\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12))).ok());
+  CHECK_FALSE(
+      check_value(bytes_of(std::string("\x01\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12))).ok());
   CHECK_FALSE(check_value(bytes_of(std::string("\x01\x06\xff\xff\xff\x7f", 6))).ok());
   // Two dimensions whose product wraps around to zero.
   std::string wraps("\x01\x0c\x0a\x00\x02", 5);

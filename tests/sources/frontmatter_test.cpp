@@ -6,9 +6,12 @@ namespace lmemo {
 namespace {
 
 const std::string kFull =
-    "---\ndlm_id: 01KPQ1FF\nother: [1, 2]\ntraining:\n  sequence_len: 512\n  sources_policy: strict\n  sources:\n"
-    "    - path: src\n      include: [\"**/*.py\"]\n      exclude: x/**\n      max_bytes_per_file: 64KiB\n      max_files: 7\n    - docs\n"
-    "  cache:\n    enabled: false\n    max_bytes: 1GiB\n    prune_older_than_days: 30\n---\n::instruction::\nbody\n";
+    "---\ndlm_id: 01KPQ1FF\nother: [1, 2]\ntraining:\n  sequence_len: 512\n  sources_policy: strict\n  "
+    "sources:\n"
+    "    - path: src\n      include: [\"**/*.py\"]\n      exclude: x/**\n      max_bytes_per_file: 64KiB\n   "
+    "   max_files: 7\n    - docs\n"
+    "  cache:\n    enabled: false\n    max_bytes: 1GiB\n    prune_older_than_days: "
+    "30\n---\n::instruction::\nbody\n";
 
 TEST_CASE("a full document is read") {
   const auto parsed = parse_frontmatter(kFull);
@@ -37,7 +40,8 @@ TEST_CASE("no frontmatter is an empty one; a mistake is named with its line") {
   CHECK_FALSE(parse_frontmatter("---\n- a\n---\n").ok());
   const auto wrong = parse_frontmatter("---\ntraining:\n  sequence_len: many\n---\n");
   REQUIRE_FALSE(wrong.ok());
-  CHECK(wrong.error().message == "frontmatter, line 3: training.sequence_len: found \"many\"; expected a whole number");
+  CHECK(wrong.error().message ==
+        "frontmatter, line 3: training.sequence_len: found \"many\"; expected a whole number");
   CHECK_FALSE(parse_frontmatter("---\ntraining:\n  sources: 5\n---\n").ok());
   CHECK_FALSE(parse_frontmatter("---\ntraining:\n  sources_policy: lax\n---\n").ok());
 }

@@ -49,10 +49,12 @@ TEST_CASE("a pattern of many stars does not take forever") {
 }
 
 TEST_CASE("a set says what its patterns say one by one") {
-  const std::vector<std::string> patterns = {"**/node_modules", "**/*.c", "docs/*.md", "**/*.tar.gz", "**/id_rsa*", "top"};
+  const std::vector<std::string> patterns = {"**/node_modules", "**/*.c",     "docs/*.md",
+                                             "**/*.tar.gz",     "**/id_rsa*", "top"};
   const GlobSet set(patterns);
-  for (const char* path : {"node_modules", "a/node_modules", "node_modules/x", "x.c", "a/b.c", "c", ".c", "docs/a.md", "docs/b/a.md",
-                           "a.tar.gz", "x/a.tar.gz", "a.gz", "id_rsa", "k/id_rsa.pub", "top", "a/top", "tar.gz", "x.c/y"}) {
+  for (const char* path : {"node_modules", "a/node_modules", "node_modules/x", "x.c", "a/b.c", "c", ".c",
+                           "docs/a.md", "docs/b/a.md", "a.tar.gz", "x/a.tar.gz", "a.gz", "id_rsa",
+                           "k/id_rsa.pub", "top", "a/top", "tar.gz", "x.c/y"}) {
     bool expected = false;
     for (const std::string& pattern : patterns) expected = expected || glob_matches(pattern, path);
     CHECK_MESSAGE(set.matches(path) == expected, path);
@@ -62,7 +64,8 @@ TEST_CASE("a set says what its patterns say one by one") {
 }
 
 TEST_CASE("an ignore file as git reads it") {
-  const auto top = IgnoreRules::read("# comment\n*.log\n!keep.log\n/only_top\nbuild/\ndoc/*.txt\n\\#odd\nblank \r\n", "", nullptr);
+  const auto top = IgnoreRules::read(
+      "# comment\n*.log\n!keep.log\n/only_top\nbuild/\ndoc/*.txt\n\\#odd\nblank \r\n", "", nullptr);
   CHECK(top->ignores("a.log", false));
   CHECK(top->ignores("x/a.log", false));
   CHECK_FALSE(top->ignores("x/keep.log", false));

@@ -38,7 +38,8 @@ TextAnswer wrong(LineProblem problem) { return {problem, ""}; }
 
 TEST_CASE("the text of a line is what Python's json would read") {
   CHECK(text_in(R"({"text": "hello"})") == fine("hello"));
-  CHECK(text_in(R"(  {"a": 1, "text": "h\u00e9\n\"\\\/"}  )" "\r") == fine("hé\n\"\\/"));
+  CHECK(text_in(R"(  {"a": 1, "text": "h\u00e9\n\"\\\/"}  )"
+                "\r") == fine("hé\n\"\\/"));
   CHECK(text_in(R"({"text": "\ud83d\ude00"})") == fine("😀"));
   CHECK(text_in(R"({"text": "a\u0000b"})") == fine(std::string("a\0b", 3)));
   CHECK(text_in(R"({"text": ""})") == fine(""));
@@ -119,7 +120,8 @@ TEST_CASE("messages are roles and contents") {
   CHECK(problem_of(R"({"messages": [{"role": 1, "content": "hi"}]})") == LineProblem::wrong_role);
   CHECK(problem_of(R"({"messages": [{"role": "user"}]})") == LineProblem::missing_field);
   CHECK(problem_of(R"({"messages": [{"role": "user", "content": null}]})") == LineProblem::wrong_type);
-  CHECK(problem_of(R"({"messages": [{"role": "user", "content": [{"type": "image"}]}]})") == LineProblem::wrong_type);
+  CHECK(problem_of(R"({"messages": [{"role": "user", "content": [{"type": "image"}]}]})") ==
+        LineProblem::wrong_type);
   CHECK(problem_of(R"({"chat": []})") == LineProblem::missing_field);
 }
 
@@ -127,7 +129,8 @@ TEST_CASE("messages as JSON keep everything, in one spelling") {
   JsonLineParser parser;
   std::string json;
   const FieldPath path = *FieldPath::parse("messages");
-  const PaddedLine line(R"({"x": 1, "messages": [ {"role":"user", "content" : "\u0041", "n": 1.5} ], "tools": [ ]})");
+  const PaddedLine line(
+      R"({"x": 1, "messages": [ {"role":"user", "content" : "\u0041", "n": 1.5} ], "tools": [ ]})");
   REQUIRE(parser.messages_json(line, path, "tools", json).ok());
   CHECK(json == R"({"messages":[{"role":"user","content":"A","n":1.5}],"tools":[]})");
   const PaddedLine broken(R"({"messages": [{"role":"user", "content":"\ud800"}]})");
@@ -146,7 +149,8 @@ TEST_CASE("problems are counted, and the first ones named") {
   CHECK(all.named().size() == LineProblems::kNamed);
   CHECK(all.named()[0] == "b.jsonl:3: empty text");
   CHECK(all.named()[2] == "a.jsonl:1: broken JSON: why");
-  CHECK(all.counts() == std::vector<std::pair<std::string, uint64_t>>{{"empty text", 1}, {"broken JSON", 13}});
+  CHECK(all.counts() ==
+        std::vector<std::pair<std::string, uint64_t>>{{"empty text", 1}, {"broken JSON", 13}});
 }
 
 TEST_CASE("a line cut or flipped anywhere is a verdict, and a good one has good text") {

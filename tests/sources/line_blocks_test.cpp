@@ -54,7 +54,8 @@ Result<std::vector<SeenLine>> lines_of(const std::filesystem::path& path, LineBl
     LMEMO_ASSIGN(const std::optional<LineBlock> block, reader->next());
     if (!block) return lines;
     for (LineCursor cursor(*block); const std::optional<Line> line = cursor.next();)
-      lines.push_back({std::string(line->text), line->number, line->offset, line->byte_count, line->is_too_long});
+      lines.push_back(
+          {std::string(line->text), line->number, line->offset, line->byte_count, line->is_too_long});
   }
 }
 
@@ -175,7 +176,9 @@ TEST_CASE("what cannot be read says why") {
 
 TEST_CASE("a text file is one document") {
   const test::TempDirectory directory;
-  write_file(directory / "plain", "\xef\xbb\xbf" "naïve\r\ntext");
+  write_file(directory / "plain",
+             "\xef\xbb\xbf"
+             "naïve\r\ntext");
   CHECK(*read_text_file(directory / "plain") == "naïve\r\ntext");
   const std::string large(3'000'000, 'x');
   write_file(directory / "zst", zstd(large));

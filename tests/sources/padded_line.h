@@ -10,7 +10,9 @@ namespace lmemo::test {
 
 class PaddedLine {
  public:
-  explicit PaddedLine(std::string_view line) : bytes_(line), length_(line.size()) { bytes_.append(kLinePadding, '\0'); }
+  explicit PaddedLine(std::string_view line) : bytes_(line), length_(line.size()) {
+    bytes_.append(kLinePadding, '\0');
+  }
   operator std::string_view() const { return std::string_view(bytes_).substr(0, length_); }
 
  private:

@@ -110,7 +110,8 @@ TEST_CASE("a record that was marked ready is found at once, until it is replaced
     CHECK_FALSE(is_ready(i));
     CHECK(place_of(directory, i) == newer.get());
   }
-  for (uint32_t ordinal = 0; ordinal < 10; ++ordinal) directory.mark_ready(*older, ordinal);  // In vain for those.
+  for (uint32_t ordinal = 0; ordinal < 10; ++ordinal)
+    directory.mark_ready(*older, ordinal);  // In vain for those.
   for (int i = 5; i < 10; ++i) CHECK_FALSE(is_ready(i));
   for (uint32_t ordinal = 0; ordinal < 10; ++ordinal) directory.mark_ready(*newer, ordinal);
   for (int i = 0; i < 15; ++i) CHECK(is_ready(i));

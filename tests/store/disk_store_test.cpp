@@ -23,7 +23,8 @@ class TestClock : public Clock {
   int64_t now = 1'700'000'000'000'000'000;
 };
 
-std::unique_ptr<Store> opened(const fs::path& path, StoreOptions options = {}, const StoreEnvironment& environment = {}) {
+std::unique_ptr<Store> opened(const fs::path& path, StoreOptions options = {},
+                              const StoreEnvironment& environment = {}) {
   Result<std::unique_ptr<Store>> store = open_disk_store(path, std::move(options), environment);
   REQUIRE_MESSAGE(store.ok(), (store.ok() ? "" : store.error().describe()));
   return std::move(*store);
@@ -125,8 +126,10 @@ TEST_CASE("compact gives back the space of what was erased or overwritten, erasu
   const auto check = [](Store& checked) {
     for (int i = 0; i < 2000; ++i) {
       const auto value = found(checked, key_of("tokens", i));
-      if (i % 2 == 0) CHECK_FALSE(value);
-      else CHECK(value == value_of(i % 4 == 1 ? 1000 : 2000));
+      if (i % 2 == 0)
+        CHECK_FALSE(value);
+      else
+        CHECK(value == value_of(i % 4 == 1 ? 1000 : 2000));
     }
   };
   check(*store);
@@ -197,8 +200,10 @@ TEST_CASE("a run larger than the limit goes on, tells it once, and keeps what fi
     int hits = 0;
     for (int i = 0; i < 2000; ++i) {
       const Key key = key_of("tokens", i);
-      if (store->find(key)) ++hits;
-      else [[maybe_unused]] const Status lost = store->put(key, bytes_of(value_of(5000)));
+      if (store->find(key))
+        ++hits;
+      else [[maybe_unused]]
+        const Status lost = store->put(key, bytes_of(value_of(5000)));
     }
     CHECK(notices.size() == 1);
     CHECK(disk_use(directory / "store") <= options.max_bytes);

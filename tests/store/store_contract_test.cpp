@@ -142,14 +142,17 @@ TEST_CASE_TEMPLATE("a scan shows every entry once, by kind and by field", Kit, D
 
   const auto sections = [&](const ScanFilter& filter) {
     std::multiset<std::string> seen;
-    CHECK(kit.store->scan(filter, [&](const EntryInfo& entry) {
-      const Result<Key> key = entry.key();
-      REQUIRE(key.ok());
-      CHECK(key->digest() == entry.digest);
-      CHECK(key->kind() == entry.kind);
-      seen.insert(entry.digest.hex());
-      return true;
-    }).ok());
+    CHECK(kit.store
+              ->scan(filter,
+                     [&](const EntryInfo& entry) {
+                       const Result<Key> key = entry.key();
+                       REQUIRE(key.ok());
+                       CHECK(key->digest() == entry.digest);
+                       CHECK(key->kind() == entry.kind);
+                       seen.insert(entry.digest.hex());
+                       return true;
+                     })
+              .ok());
     return seen;
   };
   CHECK(sections({}).size() == 21);
@@ -166,8 +169,8 @@ TEST_CASE_TEMPLATE("a scan shows every entry once, by kind and by field", Kit, D
   CHECK(found(*kit.store, key_of("forward", 1)) == "z");
 }
 
-TEST_CASE_TEMPLATE("explain names the fields in which a request differs from its nearest neighbour", Kit, DiskKit,
-                   MemoryKit) {
+TEST_CASE_TEMPLATE("explain names the fields in which a request differs from its nearest neighbour", Kit,
+                   DiskKit, MemoryKit) {
   Kit kit;
   const auto key = [](int section, const char* tokenizer, bool eos) {
     return *Key::of("tokens", {{"section", section}, {"tokenizer", tokenizer}, {"eos", eos}});
@@ -225,22 +228,25 @@ TEST_CASE_TEMPLATE("a random history agrees with a map", Kit, DiskKit, MemoryKit
   Kit kit;
   std::map<int, std::string> model;
   uint64_t state = 42;
-  const auto random = [&](uint64_t below) { state = state * 6364136223846793005 + 1442695040888963407;
+  const auto random = [&](uint64_t below) {
+    state = state * 6364136223846793005 + 1442695040888963407;
     return (state >> 33) % below;
   };
   for (int step = 0; step < 3000; ++step) {
     const int number = static_cast<int>(random(60));
     const Key key = key_of("tokens", number);
     switch (random(12)) {
-      case 0: case 1: case 2: case 3: {
+      case 0:
+      case 1:
+      case 2:
+      case 3: {
         const std::string value = value_of(random(2000)) + std::to_string(step);
         CHECK(kit.store->put(key, bytes_of(value)).ok());
         model[number] = value;
         break;
       }
-      case 4: case 5:
-        CHECK(*kit.store->erase(key) == (model.erase(number) == 1));
-        break;
+      case 4:
+      case 5: CHECK(*kit.store->erase(key) == (model.erase(number) == 1)); break;
       case 6:
         if (random(4) == 0) CHECK(kit.store->flush().ok());
         break;

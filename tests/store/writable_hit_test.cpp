@@ -37,7 +37,8 @@ TEST_CASE("what is written through a writable hit changes neither the file nor w
   const TempDirectory directory;
   const auto store = opened(directory);
   for (int n = 0; n < 3; ++n) REQUIRE(store->put(number(n), bytes_of("untouched")).ok());
-  CHECK(store->find_writable(number(1).digest())->own.data() == nullptr);  // Not published yet: its file still grows.
+  // Not published yet: its file still grows.
+  CHECK(store->find_writable(number(1).digest())->own.data() == nullptr);
   REQUIRE(store->flush().ok());
   {
     const auto hit = store->find_writable(number(1).digest());
@@ -70,12 +71,15 @@ TEST_CASE("a writable hit stays valid whatever happens to the store") {
     std::memset(hits.back().own.data(), 's', value.size());
   }
   const auto are_right = [&] {
-    return std::all_of(hits.begin(), hits.end(), [&](const WritableHit& hit) { return own_text(hit) == scribbled && text_of(hit.hit.value()) == value; });
+    return std::all_of(hits.begin(), hits.end(), [&](const WritableHit& hit) {
+      return own_text(hit) == scribbled && text_of(hit.hit.value()) == value;
+    });
   };
   for (int n = 1; n < 20; n += 2) REQUIRE(store->erase(number(n).digest()).ok());
   REQUIRE(store->compact().ok());
   CHECK(are_right());
-  CHECK(own_text(*store->find_writable(number(0).digest())) == value);  // In its new segment, which nobody holds.
+  // In its new segment, which nobody holds.
+  CHECK(own_text(*store->find_writable(number(0).digest())) == value);
   REQUIRE(store->evict(0).ok());
   CHECK(are_right());
   REQUIRE(store->clear().ok());

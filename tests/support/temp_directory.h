@@ -29,7 +29,8 @@ class TempDirectory {
     std::error_code ignored;
     // A test may have taken the write permission from directories; without it nothing in them can be removed.
     std::filesystem::permissions(path_, std::filesystem::perms::owner_all, ignored);
-    for (std::filesystem::recursive_directory_iterator it(path_, ignored), end; it != end; it.increment(ignored))
+    for (std::filesystem::recursive_directory_iterator it(path_, ignored), end; it != end;
+         it.increment(ignored))
       if (it->is_directory(ignored) && !it->is_symlink(ignored))
         std::filesystem::permissions(it->path(), std::filesystem::perms::owner_all, ignored);
     std::filesystem::remove_all(path_, ignored);

@@ -40,8 +40,10 @@ struct Engines {
     for (const auto& engine : {fast, plain}) {
       const auto found = engine->encode(text);
       REQUIRE(found.ok() == expected.ok());
-      if (expected.ok()) REQUIRE(*found == *expected);
-      else CHECK(found.error().message == expected.error().message);
+      if (expected.ok())
+        REQUIRE(*found == *expected);
+      else
+        CHECK(found.error().message == expected.error().message);
     }
   }
 };

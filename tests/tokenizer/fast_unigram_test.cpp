@@ -7,8 +7,8 @@
 
 #include "support/test_scale.h"
 #include "tokenizer/both_engines.h"
-#include "tokenizer/reference/byte_tokens.h"
 #include "tokenizer/fast/precompiled_text.h"
+#include "tokenizer/reference/byte_tokens.h"
 #include "tokenizer/unicode/code_points.h"
 
 namespace lmemo::tokenizer {
@@ -20,14 +20,17 @@ using test::Engines, test::check_nasty;
 // Nasty texts with marks, and some without. Many scores are equal, so that ties are met.
 Json unigram_model(std::mt19937& random, size_t token_count, const std::string& mark) {
   Json vocab = Json::array();
-  const auto add = [&](const std::string& token, double score) { vocab.push_back(Json::array({token, score})); };
+  const auto add = [&](const std::string& token, double score) {
+    vocab.push_back(Json::array({token, score}));
+  };
   add("<unk>", 0);
   add(mark, -2);
   add("a", -1);
   add("e" + mark, -1.5);
   for (size_t i = 0; i < token_count; ++i) {
     std::string token = i % 2 == 0 ? mark : "";
-    for (const char byte : test::nasty_text(random, 3)) token += byte == ' ' && i % 3 != 0 ? mark : std::string(1, byte);
+    for (const char byte : test::nasty_text(random, 3))
+      token += byte == ' ' && i % 3 != 0 ? mark : std::string(1, byte);
     add(token, -0.5 * static_cast<double>(random() % 12));
   }
   return {{"type", "Unigram"}, {"vocab", vocab}, {"unk_id", 0}, {"byte_fallback", false}};
@@ -73,7 +76,9 @@ std::string character_map(const std::vector<std::pair<std::string, std::string>>
   while (bytes.size() % 3 != 0) bytes += '\0';
   std::string encoded;
   for (size_t i = 0; i < bytes.size(); i += 3) {
-    const auto byte = [&](size_t at) { return static_cast<uint32_t>(static_cast<unsigned char>(bytes[i + at])); };
+    const auto byte = [&](size_t at) {
+      return static_cast<uint32_t>(static_cast<unsigned char>(bytes[i + at]));
+    };
     const uint32_t three = byte(0) << 16 | byte(1) << 8 | byte(2);
     for (int shift = 18; shift >= 0; shift -= 6) encoded += kDigits[three >> shift & 63];
   }
@@ -97,9 +102,10 @@ Json precompiled() {
 
 // What joins clusters, and what does not.
 std::string text_of_clusters(std::mt19937& random) {
-  static constexpr char32_t kBits[] = {U'a', U'e', U'B', U'.', U' ', U'\r', U'\n', U'\t', 0x1, 0x301, 0x200D, 0x1F468,
-                                       0x1F600, 0x1F3FD, 0x600, 0x1100, 0x1161, 0x11A8, 0xAC00, 0xAC01, 0x2581, 0xE9, 0xA0,
-                                       0x3000, 0x6587, 0x4E2D, 0x903, 0x1F1E6, 0xE33, 0x85, 0xAD};
+  static constexpr char32_t kBits[] = {U'a',   U'e',   U'B',   U'.',    U' ',    U'\r',   U'\n', U'\t',
+                                       0x1,    0x301,  0x200D, 0x1F468, 0x1F600, 0x1F3FD, 0x600, 0x1100,
+                                       0x1161, 0x11A8, 0xAC00, 0xAC01,  0x2581,  0xE9,    0xA0,  0x3000,
+                                       0x6587, 0x4E2D, 0x903,  0x1F1E6, 0xE33,   0x85,    0xAD};
   std::u32string text;
   for (size_t count = 1 + random() % 10; count > 0; --count) text += kBits[random() % std::size(kBits)];
   return utf8_of(text);
@@ -118,8 +124,13 @@ TEST_CASE("Unigram gives the reference's ids") {
     if (round % 3 == 1) file["normalizer"] = precompiled();
     if (round % 3 == 2) file["normalizer"] = {{"type", "NFKC"}};
     if (round % 5 == 4)
-      file["added_tokens"] = {{{"id", 0}, {"content", "the"}, {"single_word", false}, {"lstrip", false}, {"rstrip", true},
-                               {"normalized", true}, {"special", false}}};
+      file["added_tokens"] = {{{"id", 0},
+                               {"content", "the"},
+                               {"single_word", false},
+                               {"lstrip", false},
+                               {"rstrip", true},
+                               {"normalized", true},
+                               {"special", false}}};
     const Engines engines(file);
     check_nasty(engines, random, 300);
     for (int i = 0; i < 200; ++i) engines.check(text_of_clusters(random));

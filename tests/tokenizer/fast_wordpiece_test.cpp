@@ -19,7 +19,8 @@ using test::Engines, test::check_nasty;
 Json wordpiece_model(std::mt19937& random, size_t token_count, const std::string& prefix) {
   Json vocab = {{"[UNK]", 0}};
   const auto add = [&](const std::string& token) { vocab.emplace(token, vocab.size()); };
-  for (const char* token : {"a", "b", "e", "h", "1", "'", "!", "/", "中", "文", "字", "か", "ᄀ", "ᅡ", "\u302E"}) {
+  for (const char* token :
+       {"a", "b", "e", "h", "1", "'", "!", "/", "中", "文", "字", "か", "ᄀ", "ᅡ", "\u302E"}) {
     add(token);
     add(prefix + token);
   }
@@ -49,9 +50,10 @@ Json bert_file(std::mt19937& random, unsigned normalizer_bits) {
 
 // Marks that strip_accents keeps, controls that are removed, and what they stand beside.
 std::string text_of_marks(std::mt19937& random) {
-  static constexpr char32_t kBits[] = {0x302E, 0x302F, 0x1D165, 0x1D16D, 0x1D15E, 0x1D15F, 0x1D172, 0x301, 0x315, 0x345,
-                                       0x94D,  0x200D, 0xAD,    0x1,     0x85,    0x3000,  0xFA0E,  0xF900, 0x2F800, 0xE9,
-                                       0x130,  0x4E2D, 0xAC00,  0xAC01,  0x1100,  0x1161,  U'a',    U'B',  U' ',    U'.'};
+  static constexpr char32_t kBits[] = {0x302E, 0x302F, 0x1D165, 0x1D16D, 0x1D15E, 0x1D15F, 0x1D172, 0x301,
+                                       0x315,  0x345,  0x94D,   0x200D,  0xAD,    0x1,     0x85,    0x3000,
+                                       0xFA0E, 0xF900, 0x2F800, 0xE9,    0x130,   0x4E2D,  0xAC00,  0xAC01,
+                                       0x1100, 0x1161, U'a',    U'B',    U' ',    U'.'};
   std::u32string text;
   for (size_t count = 1 + random() % 8; count > 0; --count) text += kBits[random() % std::size(kBits)];
   return utf8_of(text);
@@ -98,10 +100,20 @@ TEST_CASE("WordPiece with odd options gives the reference's ids") {
   SUBCASE("no room for characters") { file["model"]["max_input_chars_per_word"] = 0; }
   SUBCASE("no token for the unknown") { file["model"]["unk_token"] = "nothing of that name"; }
   SUBCASE("added tokens") {
-    file["added_tokens"] = {{{"id", 0}, {"content", "<|"}, {"single_word", false}, {"lstrip", true}, {"rstrip", true},
-                             {"normalized", false}, {"special", true}},
-                            {{"id", 0}, {"content", "The"}, {"single_word", true}, {"lstrip", false}, {"rstrip", false},
-                             {"normalized", true}, {"special", false}}};
+    file["added_tokens"] = {{{"id", 0},
+                             {"content", "<|"},
+                             {"single_word", false},
+                             {"lstrip", true},
+                             {"rstrip", true},
+                             {"normalized", false},
+                             {"special", true}},
+                            {{"id", 0},
+                             {"content", "The"},
+                             {"single_word", true},
+                             {"lstrip", false},
+                             {"rstrip", false},
+                             {"normalized", true},
+                             {"special", false}}};
   }
   check_nasty(Engines(file), random, static_cast<size_t>(test::scaled(500)));
 }

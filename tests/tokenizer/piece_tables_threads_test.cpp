@@ -45,12 +45,16 @@ TEST_CASE("threads that put and find pieces at once see whole entries only") {
   PieceTable table(12);
   const auto key = [](uint32_t number) { return PieceTable::key_of(std::to_string(number)); };
   CHECK(wrong_ids([&](uint32_t n, uint32_t* out) { return table.copy_ids(key(n), key(n).hash(), out); },
-                  [&](uint32_t n, const std::vector<uint32_t>& ids) { table.put(key(n), key(n).hash(), ids); }) == 0);
+                  [&](uint32_t n, const std::vector<uint32_t>& ids) {
+                    table.put(key(n), key(n).hash(), ids);
+                  }) == 0);
 }
 
 TEST_CASE("threads that put and find long pieces at once see whole entries only") {
   LongPieceTable table(12);
-  const auto piece = [](uint32_t number) { return std::string(16 + number % 40, '-') + std::to_string(number); };
+  const auto piece = [](uint32_t number) {
+    return std::string(16 + number % 40, '-') + std::to_string(number);
+  };
   CHECK(wrong_ids([&](uint32_t n, uint32_t* out) { return table.copy_ids(piece(n), out); },
                   [&](uint32_t n, const std::vector<uint32_t>& ids) { table.put(piece(n), ids); }) == 0);
 }

@@ -159,11 +159,13 @@ TEST_CASE("a large file that turns out to be wrong is refused while its identity
   nlohmann::json vocab;
   for (int i = 0; i < 20'000; ++i) vocab["token" + std::to_string(i)] = i;
   for (int round = 0; round < 5; ++round)
-    CHECK(refusal_of(bpe(vocab.dump(), R"(["token1 token2"])")).find("is not in the vocabulary") != std::string::npos);
+    CHECK(refusal_of(bpe(vocab.dump(), R"(["token1 token2"])")).find("is not in the vocabulary") !=
+          std::string::npos);
   const std::string sound = bpe(vocab.dump(), "[]");
   const auto tokenizer = Tokenizer::from_json(sound);
   REQUIRE(tokenizer.ok());
-  CHECK((*tokenizer)->identity() == (*Tokenizer::from_json(nlohmann::json::parse(sound).dump(2)))->identity());
+  CHECK((*tokenizer)->identity() ==
+        (*Tokenizer::from_json(nlohmann::json::parse(sound).dump(2)))->identity());
 }
 
 TEST_CASE("merges are in order of rank; of a pair that stands twice the last one is in force") {

@@ -11,16 +11,16 @@ namespace lmemo::cli {
 // lmemo itself: the global options, every command below, and what the environment adds.
 CommandSpec root_command(const CliEnvironment& environment);
 
-std::vector<CommandSpec> show_commands();         // show
-std::vector<CommandSpec> report_commands();       // report
-std::vector<CommandSpec> verify_commands();       // verify, repair
-std::vector<CommandSpec> space_commands();        // prune, evict, compact, clear
-std::vector<CommandSpec> explain_commands();      // explain
-std::vector<CommandSpec> inspect_commands();      // inspect
+std::vector<CommandSpec> show_commands();     // show
+std::vector<CommandSpec> report_commands();   // report
+std::vector<CommandSpec> verify_commands();   // verify, repair
+std::vector<CommandSpec> space_commands();    // prune, evict, compact, clear
+std::vector<CommandSpec> explain_commands();  // explain
+std::vector<CommandSpec> inspect_commands();  // inspect
 std::vector<CommandSpec> tokenizer_commands();
-std::vector<CommandSpec> chunks_commands();    // tokenize, tokenizer show, check
-std::vector<CommandSpec> tokenizer_commands();    // tokenize, tokenizer show, check
-std::vector<CommandSpec> sections_commands();     // sections sync, show, prune, clear
+std::vector<CommandSpec> chunks_commands();     // tokenize, tokenizer show, check
+std::vector<CommandSpec> tokenizer_commands();  // tokenize, tokenizer show, check
+std::vector<CommandSpec> sections_commands();   // sections sync, show, prune, clear
 std::vector<CommandSpec> metrics_commands();
 std::vector<CommandSpec> forward_commands();      // forward trace, show, clear
 std::vector<CommandSpec> activation_commands();   // activations show, discover, evict, clear

@@ -14,7 +14,8 @@ namespace lmemo::cli {
 namespace {
 
 std::string percent(uint64_t part, uint64_t whole) {
-  return format_fixed(whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole), 1) + " %";
+  return format_fixed(whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole), 1) +
+         " %";
 }
 
 // The store, or none: a set is built without one, only slower the next time.
@@ -81,7 +82,8 @@ void warn_of_bad_lines(Console& console, const DatasetCounts& counts) {
   std::string kinds;
   for (const auto& [problem, lines] : counts.problems)
     kinds += (kinds.empty() ? "" : ", ") + format_count(lines) + " × " + problem;
-  console.warn(format_count(counts.bad_lines) + " of " + format_count(counts.lines) + " lines became no row: " + kinds);
+  console.warn(format_count(counts.bad_lines) + " of " + format_count(counts.lines) +
+               " lines became no row: " + kinds);
   for (const std::string& problem : counts.first_problems) console.hint("  " + printable(problem));
   if (counts.first_problems.size() < counts.bad_lines) console.hint("  …");
 }
@@ -89,19 +91,23 @@ void warn_of_bad_lines(Console& console, const DatasetCounts& counts) {
 void outcome_words(Console& console, const DatasetOutcome& outcome) {
   const DatasetCounts& counts = outcome.counts;
   const uint64_t tokens = counts.train_tokens + counts.eval_tokens;
-  console.note((outcome.was_built ? "built in " : "valid; looked for ") + format_seconds(outcome.wall_seconds) + ": " +
-               format_count(counts.train_rows) + " train rows, " + format_count(counts.eval_rows) + " eval rows, " +
-               format_count(tokens) + " tokens");
+  console.note((outcome.was_built ? "built in " : "valid; looked for ") +
+               format_seconds(outcome.wall_seconds) + ": " + format_count(counts.train_rows) +
+               " train rows, " + format_count(counts.eval_rows) + " eval rows, " + format_count(tokens) +
+               " tokens");
   if (counts.padding_tokens > 0)
-    console.note(percent(counts.padding_tokens, tokens + counts.padding_tokens) + " of the places are padding");
+    console.note(percent(counts.padding_tokens, tokens + counts.padding_tokens) +
+                 " of the places are padding");
   if (!outcome.was_built) return;
-  console.note(format_count(counts.rows_tokenised) + " rows tokenised, " + format_count(counts.rows_from_store) +
-               " from the store");
+  console.note(format_count(counts.rows_tokenised) + " rows tokenised, " +
+               format_count(counts.rows_from_store) + " from the store");
   if (counts.truncated_rows > 0)
-    console.note(format_count(counts.truncated_rows) + " rows cut to max_length, " + format_count(counts.truncated_tokens) +
-                 " tokens left out (--overflow)");
-  if (counts.dropped_rows > 0) console.note(format_count(counts.dropped_rows) + " rows dropped: longer than max_length");
-  if (counts.split_rows > 0) console.note(format_count(counts.split_rows) + " rows split: longer than max_length");
+    console.note(format_count(counts.truncated_rows) + " rows cut to max_length, " +
+                 format_count(counts.truncated_tokens) + " tokens left out (--overflow)");
+  if (counts.dropped_rows > 0)
+    console.note(format_count(counts.dropped_rows) + " rows dropped: longer than max_length");
+  if (counts.split_rows > 0)
+    console.note(format_count(counts.split_rows) + " rows split: longer than max_length");
   warn_of_bad_lines(console, counts);
 }
 
@@ -114,8 +120,7 @@ Result<DatasetOutcome> ensure(CommandContext& context, DatasetOptions& options) 
         store = store_or_none(context);
         return StoreForRows{store.get(), store ? context.settings.store() : std::filesystem::path()};
       },
-      context.console.watch(),
-      [&](const std::string& line) { context.console.note(line); });
+      context.console.watch(), [&](const std::string& line) { context.console.note(line); });
   context.console.end_progress();
   return outcome;
 }
@@ -144,11 +149,15 @@ int run_build(CommandContext& context) {
 Result<std::optional<DatasetOutcome>> ensure_config(CommandContext& context) {
   const std::string name = context.arguments.positional(0).value();
   const std::filesystem::path& here = context.environment.working_directory;
-  LMEMO_ASSIGN(TrainingConfig config, read_training_config(here / name, here, context.environment.fetch_model));
-  config.options.load_tokenizer = [&context](const std::filesystem::path& path) { return load_tokenizer_file(context, path); };
+  LMEMO_ASSIGN(TrainingConfig config,
+               read_training_config(here / name, here, context.environment.fetch_model));
+  config.options.load_tokenizer = [&context](const std::filesystem::path& path) {
+    return load_tokenizer_file(context, path);
+  };
   config.options.foreign_engine = context.environment.foreign_engine;
   if (!config.use_cached_tokens) {
-    context.console.note("nothing to do: use_cached_tokens is false in " + name + "; the training tokenises by itself");
+    context.console.note("nothing to do: use_cached_tokens is false in " + name +
+                         "; the training tokenises by itself");
     return std::optional<DatasetOutcome>();
   }
   config.options.rehash = context.arguments.has("rehash");
@@ -180,9 +189,11 @@ int run_run(CommandContext& context) {
   if (*outcome) {
     outcome_words(context.console, **outcome);
     std::error_code ignored;
-    variables.emplace_back("LMEMO_DATASET_DIR", std::filesystem::absolute((*outcome)->directory, ignored).string());
+    variables.emplace_back("LMEMO_DATASET_DIR",
+                           std::filesystem::absolute((*outcome)->directory, ignored).string());
   }
-  if (!context.environment.execute) return fail(context, {ErrorCode::incompatible, "no programs can be run here"});
+  if (!context.environment.execute)
+    return fail(context, {ErrorCode::incompatible, "no programs can be run here"});
   return fail(context, context.environment.execute({words.begin() + 1, words.end()}, variables));
 }
 
@@ -205,13 +216,15 @@ int run_check(CommandContext& context) {
   } else if (check->is_valid()) {
     console.out("valid\n");
   } else {
-    for (const DatasetDifference& difference : check->differences) console.out(printable(difference.describe()) + "\n");
+    for (const DatasetDifference& difference : check->differences)
+      console.out(printable(difference.describe()) + "\n");
   }
   return check->is_valid() ? kExitFine : kExitGaps;
 }
 
 int run_show(CommandContext& context) {
-  const std::filesystem::path directory = context.environment.working_directory / context.arguments.positional(0).value();
+  const std::filesystem::path directory =
+      context.environment.working_directory / context.arguments.positional(0).value();
   const Result<std::string> metadata = read_dataset_metadata(directory);
   if (!metadata.ok()) return fail(context, metadata.error());
   // It is JSON for people already; --json is the same, as every command has it.
@@ -228,10 +241,14 @@ int run_clear(CommandContext& context) {
   const bool is_dry = context.arguments.has("dry-run");
   if (!console.is_json) {
     for (const auto& part : parts->ours) console.out(printable(part.string()) + "\n");
-    if (!console.is_quiet) console.note(format_byte_count(parts->byte_count) + " in all; rows in the store stay (`lmemo clear --kind dataset_rows` removes them)");
+    if (!console.is_quiet)
+      console.note(format_byte_count(parts->byte_count) +
+                   " in all; rows in the store stay (`lmemo clear --kind dataset_rows` removes them)");
   }
   if (!is_dry) {
-    if (const std::optional<int> stop = ask_to_go_ahead(context, "Remove the data set in " + printable(name) + "?")) return *stop;
+    if (const std::optional<int> stop =
+            ask_to_go_ahead(context, "Remove the data set in " + printable(name) + "?"))
+      return *stop;
     if (const Status cleared = clear_dataset(directory); !cleared.ok()) return fail(context, cleared.error());
   }
   if (console.is_json) {
@@ -247,9 +264,13 @@ int run_clear(CommandContext& context) {
   return kExitFine;
 }
 
-const PositionalSpec kDirectory = {.name = "DIR", .help = "the directory of a data set", .type = ValueType::directory};
-const PositionalSpec kConfig = {.name = "CONFIG", .help = "a training config, JSON (docs/dataset.md has its names)", .type = ValueType::file};
-const OptionSpec kRehash = {.name = "rehash", .help = "read files whole even if size, times and inode say that they did not change"};
+const PositionalSpec kDirectory = {
+    .name = "DIR", .help = "the directory of a data set", .type = ValueType::directory};
+const PositionalSpec kConfig = {.name = "CONFIG",
+                                .help = "a training config, JSON (docs/dataset.md has its names)",
+                                .type = ValueType::file};
+const OptionSpec kRehash = {
+    .name = "rehash", .help = "read files whole even if size, times and inode say that they did not change"};
 
 }  // namespace
 
@@ -258,17 +279,23 @@ std::vector<CommandSpec> dataset_commands() {
   build.name = "build";
   build.summary = "tokenise JSON lines into a data set, unless it is there already";
   build.details =
-      "DIR/tokenized_dataset opens with datasets.load_from_disk; DIR/metadata.json says what it was made of. Rows that an earlier "
+      "DIR/tokenized_dataset opens with datasets.load_from_disk; DIR/metadata.json says what it was made of. "
+      "Rows that an earlier "
       "build knows come from the store. The old set stays whole until the new one is in its place.\n"
       "Prints DIR.";
   build.options = dataset_option_specs();
-  build.options.insert(build.options.begin() + 4,
-                       {.name = "output-dir", .short_name = 'o', .type = ValueType::directory, .value_name = "DIR", .help = "where the data set goes", .is_required = true});
+  build.options.insert(build.options.begin() + 4, {.name = "output-dir",
+                                                   .short_name = 'o',
+                                                   .type = ValueType::directory,
+                                                   .value_name = "DIR",
+                                                   .help = "where the data set goes",
+                                                   .is_required = true});
   build.options.push_back({.name = "force", .help = "build even if what is there matches"});
-  build.examples = {
-      {"lmemo dataset build -t qwen/ --train-file a.jsonl --eval-split 0.1 -o tokens", "Texts, a tenth of them for eval."},
-      {"lmemo dataset build -t qwen/ --train-file c.jsonl --messages-field messages --loss assistant -o chats",
-       "Chats, of which only the answers are learned."}};
+  build.examples = {{"lmemo dataset build -t qwen/ --train-file a.jsonl --eval-split 0.1 -o tokens",
+                     "Texts, a tenth of them for eval."},
+                    {"lmemo dataset build -t qwen/ --train-file c.jsonl --messages-field messages --loss "
+                     "assistant -o chats",
+                     "Chats, of which only the answers are learned."}};
   build.run = run_build;
 
   CommandSpec check;
@@ -276,7 +303,8 @@ std::vector<CommandSpec> dataset_commands() {
   check.summary = "tell whether a data set is what these flags would build, or what differs";
   check.positionals = {kDirectory};
   check.options = dataset_option_specs();
-  check.examples = {{"lmemo dataset check tokens -t qwen/ --train-file a.jsonl --eval-split 0.1", "valid, or a line for each difference."}};
+  check.examples = {{"lmemo dataset check tokens -t qwen/ --train-file a.jsonl --eval-split 0.1",
+                     "valid, or a line for each difference."}};
   check.exit_meanings = {{kExitGaps, "it differs"}};
   check.needs_settings = false;
   check.run = run_check;
@@ -284,7 +312,8 @@ std::vector<CommandSpec> dataset_commands() {
   CommandSpec ensure_spec;
   ensure_spec.name = "ensure";
   ensure_spec.summary = "build the data set of a training config if it is not there or does not match";
-  ensure_spec.details = "Prints its directory. With \"use_cached_tokens\": false in the config it does nothing, and says so.";
+  ensure_spec.details =
+      "Prints its directory. With \"use_cached_tokens\": false in the config it does nothing, and says so.";
   ensure_spec.positionals = {kConfig};
   ensure_spec.options = {kRehash};
   ensure_spec.examples = {{"lmemo dataset ensure train.json", "Well under a second when nothing changed."}};
@@ -293,16 +322,20 @@ std::vector<CommandSpec> dataset_commands() {
   CommandSpec run;
   run.name = "run";
   run.summary = "ensure the data set of a training config, then run a command with LMEMO_DATASET_DIR set";
-  run.positionals = {kConfig, {.name = "COMMAND", .help = "what to run, behind --", .is_required = false, .is_repeated = true}};
+  run.positionals = {
+      kConfig,
+      {.name = "COMMAND", .help = "what to run, behind --", .is_required = false, .is_repeated = true}};
   run.options = {kRehash};
-  run.examples = {{"lmemo dataset run train.json -- torchrun --nproc_per_node=2 train.py", "All ranks open what is ready."}};
+  run.examples = {{"lmemo dataset run train.json -- torchrun --nproc_per_node=2 train.py",
+                   "All ranks open what is ready."}};
   run.run = run_run;
 
   CommandSpec show;
   show.name = "show";
   show.summary = "show what a data set was made of and what is in it";
   show.positionals = {kDirectory};
-  show.examples = {{"lmemo dataset show cache/tokens", "Tokenizer, files, parameters, rows, tokens, problems."}};
+  show.examples = {
+      {"lmemo dataset show cache/tokens", "Tokenizer, files, parameters, rows, tokens, problems."}};
   show.needs_settings = false;
   show.run = run_show;
 
@@ -319,7 +352,8 @@ std::vector<CommandSpec> dataset_commands() {
   dataset.name = "dataset";
   dataset.summary = "tokenised train/eval sets, built once, used only if they match";
   dataset.subcommands = {build, check, ensure_spec, run, show, clear};
-  dataset.examples = {{"lmemo dataset run train.json -- torchrun train.py", "Tokenise if needed, then train."}};
+  dataset.examples = {
+      {"lmemo dataset run train.json -- torchrun train.py", "Tokenise if needed, then train."}};
   return {dataset};
 }
 

@@ -12,7 +12,8 @@ Result<Number> number_in(const std::string& text, const std::string& option, con
   Number number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size())
-    return Error{ErrorCode::invalid_argument, "--" + option + ": found \"" + text + "\", expected " + expected};
+    return Error{ErrorCode::invalid_argument,
+                 "--" + option + ": found \"" + text + "\", expected " + expected};
   return number;
 }
 
@@ -22,26 +23,92 @@ std::vector<OptionSpec> dataset_option_specs() {
   OptionSpec tokenizer = tokenizer_option(false);
   return {
       tokenizer,
-      {.name = "model-name", .type = ValueType::text, .value_name = "NAME", .help = "instead: a model's directory, or its name on HuggingFace's hub"},
-      {.name = "train-file", .type = ValueType::file, .value_name = "FILE...", .help = "JSON lines; plain, gzip or zstd", .is_required = true, .is_list = true},
-      {.name = "eval-file", .type = ValueType::file, .value_name = "FILE...", .help = "the same for eval", .is_list = true},
-      {.name = "eval-split", .type = ValueType::text, .value_name = "SHARE", .help = "the share of train rows that goes to eval, by content and seed", .default_text = "0"},
-      {.name = "seed", .type = ValueType::text, .value_name = "N", .help = "for --eval-split", .default_text = "42"},
-      {.name = "max-length", .type = ValueType::count, .value_name = "N", .help = "ids in a row at most", .default_text = "512"},
-      {.name = "overflow", .type = ValueType::choice, .value_name = "HOW", .help = "what happens to longer rows", .default_text = "truncate", .choices = {"truncate", "drop", "split", "error"}},
-      {.name = "padding", .type = ValueType::choice, .value_name = "HOW", .help = "on disk; collators pad better", .default_text = "none", .choices = {"none", "longest", "max_length"}},
-      {.name = "text-field", .type = ValueType::text, .value_name = "NAME", .help = "rows are texts; dots lead into objects", .default_text = "text"},
-      {.name = "messages-field", .type = ValueType::text, .value_name = "NAME", .help = "rows are chats: lists of role and content"},
-      {.name = "prompt-field", .type = ValueType::text, .value_name = "NAME", .help = "rows are a prompt and a completion: the prompt"},
+      {.name = "model-name",
+       .type = ValueType::text,
+       .value_name = "NAME",
+       .help = "instead: a model's directory, or its name on HuggingFace's hub"},
+      {.name = "train-file",
+       .type = ValueType::file,
+       .value_name = "FILE...",
+       .help = "JSON lines; plain, gzip or zstd",
+       .is_required = true,
+       .is_list = true},
+      {.name = "eval-file",
+       .type = ValueType::file,
+       .value_name = "FILE...",
+       .help = "the same for eval",
+       .is_list = true},
+      {.name = "eval-split",
+       .type = ValueType::text,
+       .value_name = "SHARE",
+       .help = "the share of train rows that goes to eval, by content and seed",
+       .default_text = "0"},
+      {.name = "seed",
+       .type = ValueType::text,
+       .value_name = "N",
+       .help = "for --eval-split",
+       .default_text = "42"},
+      {.name = "max-length",
+       .type = ValueType::count,
+       .value_name = "N",
+       .help = "ids in a row at most",
+       .default_text = "512"},
+      {.name = "overflow",
+       .type = ValueType::choice,
+       .value_name = "HOW",
+       .help = "what happens to longer rows",
+       .default_text = "truncate",
+       .choices = {"truncate", "drop", "split", "error"}},
+      {.name = "padding",
+       .type = ValueType::choice,
+       .value_name = "HOW",
+       .help = "on disk; collators pad better",
+       .default_text = "none",
+       .choices = {"none", "longest", "max_length"}},
+      {.name = "text-field",
+       .type = ValueType::text,
+       .value_name = "NAME",
+       .help = "rows are texts; dots lead into objects",
+       .default_text = "text"},
+      {.name = "messages-field",
+       .type = ValueType::text,
+       .value_name = "NAME",
+       .help = "rows are chats: lists of role and content"},
+      {.name = "prompt-field",
+       .type = ValueType::text,
+       .value_name = "NAME",
+       .help = "rows are a prompt and a completion: the prompt"},
       {.name = "completion-field", .type = ValueType::text, .value_name = "NAME", .help = "the completion"},
-      {.name = "template", .type = ValueType::text, .value_name = "NAME", .help = "chatml, tokenizer (the model's own), none, or a file with a Jinja template", .default_text = "tokenizer for messages, else none"},
-      {.name = "loss", .type = ValueType::choice, .value_name = "WHAT", .help = "what is learned; labels of the rest are -100", .default_text = "all", .choices = {"all", "completion", "assistant"}},
-      {.name = "eos-token", .type = ValueType::text, .value_name = "TOKEN", .help = "what ends a text", .default_text = "the tokenizer's"},
+      {.name = "template",
+       .type = ValueType::text,
+       .value_name = "NAME",
+       .help = "chatml, tokenizer (the model's own), none, or a file with a Jinja template",
+       .default_text = "tokenizer for messages, else none"},
+      {.name = "loss",
+       .type = ValueType::choice,
+       .value_name = "WHAT",
+       .help = "what is learned; labels of the rest are -100",
+       .default_text = "all",
+       .choices = {"all", "completion", "assistant"}},
+      {.name = "eos-token",
+       .type = ValueType::text,
+       .value_name = "TOKEN",
+       .help = "what ends a text",
+       .default_text = "the tokenizer's"},
       {.name = "no-eos", .help = "append no end"},
-      {.name = "pad-token", .type = ValueType::text, .value_name = "TOKEN", .help = "for --padding", .default_text = "the tokenizer's, else its end"},
+      {.name = "pad-token",
+       .type = ValueType::text,
+       .value_name = "TOKEN",
+       .help = "for --padding",
+       .default_text = "the tokenizer's, else its end"},
       {.name = "strict", .help = "fail on the first bad lines"},
-      {.name = "workers", .type = ValueType::count, .value_name = "N", .help = "threads; the result is the same for any number", .default_text = "one per core"},
-      {.name = "rehash", .help = "read files whole even if size, times and inode say that they did not change"},
+      {.name = "workers",
+       .type = ValueType::count,
+       .value_name = "N",
+       .help = "threads; the result is the same for any number",
+       .default_text = "one per core"},
+      {.name = "rehash",
+       .help = "read files whole even if size, times and inode say that they did not change"},
   };
 }
 
@@ -51,10 +118,14 @@ Result<DatasetOptions> dataset_options(const CommandContext& context) {
   DatasetOptions options;
   const auto tokenizer = given.text("tokenizer");
   const auto model = given.text("model-name");
-  if (!tokenizer && !model) return Error{ErrorCode::invalid_argument, "missing --tokenizer TOKENIZER or --model-name NAME"};
+  if (!tokenizer && !model)
+    return Error{ErrorCode::invalid_argument, "missing --tokenizer TOKENIZER or --model-name NAME"};
   options.model_name = model.value_or(tokenizer.value_or(""));
-  LMEMO_ASSIGN(options.tokenizer, find_model(tokenizer.value_or(options.model_name), here, context.environment.fetch_model));
-  options.load_tokenizer = [&context](const std::filesystem::path& path) { return load_tokenizer_file(context, path); };
+  LMEMO_ASSIGN(options.tokenizer,
+               find_model(tokenizer.value_or(options.model_name), here, context.environment.fetch_model));
+  options.load_tokenizer = [&context](const std::filesystem::path& path) {
+    return load_tokenizer_file(context, path);
+  };
   options.foreign_engine = context.environment.foreign_engine;
   for (const std::string& file : given.texts("train-file")) options.train_files.push_back(here / file);
   for (const std::string& file : given.texts("eval-file")) options.eval_files.push_back(here / file);

@@ -40,12 +40,15 @@ void add_counts(JsonWriter& json, const TraceCounts& counts) {
   json.member("saved_seconds", counts.saved_seconds);
 }
 
-void add_group(JsonWriter& json, std::string_view member, std::string_view name, const std::map<std::string, TraceCounts>& groups) {
+void add_group(JsonWriter& json, std::string_view member, std::string_view name,
+               const std::map<std::string, TraceCounts>& groups) {
   json.begin_array(member);
   for (const auto& [value, counts] : groups) {
     json.begin_object();
-    if (name == "probe" && value.empty()) json.member_null(name);
-    else json.member(name, value);
+    if (name == "probe" && value.empty())
+      json.member_null(name);
+    else
+      json.member(name, value);
     add_counts(json, counts);
     json.end_object();
   }
@@ -99,11 +102,13 @@ void out_groups(Console& console, const std::string& name, const std::map<std::s
     const double b_seconds = b.second.spent_seconds + b.second.saved_seconds;
     return a_seconds != b_seconds ? a_seconds > b_seconds : a.first < b.first;
   });
-  TextTable table({Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right});
+  TextTable table(
+      {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right});
   table.add({name, "lookups", "hits", "hit rate", "failures", "spent", "saved"});
   for (const auto& [value, counts] : rows)
-    table.add({value.empty() ? "(none)" : value, format_count(counts.lookups()), format_count(counts.hits), percent(counts.hit_rate()),
-               format_count(counts.failures), format_seconds(counts.spent_seconds), format_seconds(counts.saved_seconds)});
+    table.add({value.empty() ? "(none)" : value, format_count(counts.lookups()), format_count(counts.hits),
+               percent(counts.hit_rate()), format_count(counts.failures),
+               format_seconds(counts.spent_seconds), format_seconds(counts.saved_seconds)});
   out_table(console, "by " + name, table);
 }
 
@@ -113,16 +118,19 @@ void out_curve(Console& console, const TraceReport& report) {
   table.add({"entries", "hits", "hit rate", ""});
   for (const CachePoint& point : report.curve) {
     std::string bar;
-    for (size_t column = 0; column < static_cast<size_t>(point.hit_rate * kBarColumns + 0.5); ++column) bar += "█";
+    for (size_t column = 0; column < static_cast<size_t>(point.hit_rate * kBarColumns + 0.5); ++column)
+      bar += "█";
     table.add({format_count(point.entries), format_count(point.hits), percent(point.hit_rate), bar});
   }
   out_table(console, "what a cache of another size would have hit", table);
-  console.out("  more than " + format_count(report.curve.back().entries) + " entries would not have helped\n");
+  console.out("  more than " + format_count(report.curve.back().entries) +
+              " entries would not have helped\n");
 }
 
 void out_slowest(Console& console, const TraceReport& report) {
   if (report.slowest.empty()) return;
-  TextTable table({Align::right, Align::left, Align::left, Align::left, Align::left, Align::left, Align::right});
+  TextTable table(
+      {Align::right, Align::left, Align::left, Align::left, Align::left, Align::left, Align::right});
   table.add({"wall", "", "op", "view_id", "prompt_hash", "probe", "line"});
   for (const SlowCall& call : report.slowest)
     // A view that carries its model has a long text; its name comes first.
@@ -136,11 +144,14 @@ void trace_words(CommandContext& context, const TraceReport& report) {
   Console& console = context.console;
   const TraceCounts& total = report.total;
   const auto row = [&](std::string_view name, const std::string& text) {
-    console.out(console.styled(Style::bold, std::string(name) + std::string(9 - name.size(), ' ')) + text + "\n");
+    console.out(console.styled(Style::bold, std::string(name) + std::string(9 - name.size(), ' ')) + text +
+                "\n");
   };
-  row("lookups", format_count(total.lookups()) + " of " + format_count(report.distinct_calls) + " different calls");
-  row("hits", format_count(total.hits) + " (" + percent(total.hit_rate()) + ")" +
-                  (total.waited > 0 ? ", " + format_count(total.waited) + " waited for another's forward pass" : ""));
+  row("lookups",
+      format_count(total.lookups()) + " of " + format_count(report.distinct_calls) + " different calls");
+  row("hits",
+      format_count(total.hits) + " (" + percent(total.hit_rate()) + ")" +
+          (total.waited > 0 ? ", " + format_count(total.waited) + " waited for another's forward pass" : ""));
   if (total.failures > 0) row("failures", format_count(total.failures));
   row("spent", format_seconds(total.spent_seconds));
   row("saved", format_seconds(total.saved_seconds));
@@ -155,13 +166,15 @@ void trace_words(CommandContext& context, const TraceReport& report) {
 int run_trace(CommandContext& context) {
   const std::string path = context.arguments.positional(0).value();
   const uint64_t slowest = context.arguments.count("slowest").value_or(kDefaultSlowest);
-  const auto report = analyse_trace(context.environment.working_directory / path, slowest, context.console.watch());
+  const auto report =
+      analyse_trace(context.environment.working_directory / path, slowest, context.console.watch());
   context.console.end_progress();
   if (!report.ok()) return fail(context, report.error());
   if (report->malformed > 0)
-    context.console.warn(format_count(report->malformed) + (report->malformed == 1 ? " line is" : " lines are") +
-                         " no line of a trace and left out; the first is line " + format_count(report->first_malformed_line) + ": " +
-                         printable(report->first_complaint));
+    context.console.warn(
+        format_count(report->malformed) + (report->malformed == 1 ? " line is" : " lines are") +
+        " no line of a trace and left out; the first is line " + format_count(report->first_malformed_line) +
+        ": " + printable(report->first_complaint));
   if (context.console.is_json) {
     trace_json(context, path, *report);
   } else if (report->total.lookups() + report->total.failures == 0) {
@@ -195,14 +208,16 @@ using ViewNames = std::array<std::string, kViewFields.size()>;
 std::vector<OptionSpec> view_options() {
   std::vector<OptionSpec> options;
   for (const ViewField& field : kViewFields)
-    options.push_back({.name = field.option, .type = ValueType::text, .value_name = "NAME", .help = field.help});
+    options.push_back(
+        {.name = field.option, .type = ValueType::text, .value_name = "NAME", .help = field.help});
   return options;
 }
 
 ScanFilter filter_of(const Arguments& arguments) {
   ScanFilter filter{kForwardKind, {}};
   for (const ViewField& field : kViewFields)
-    if (const auto value = arguments.text(field.option)) filter.fields.push_back({field.field, FieldValue(*value)});
+    if (const auto value = arguments.text(field.option))
+      filter.fields.push_back({field.field, FieldValue(*value)});
   return filter;
 }
 
@@ -267,8 +282,10 @@ int run_show(CommandContext& context) {
     for (const auto& [names, total] : *totals) {
       json.begin_object();
       for (size_t i = 0; i < kViewFields.size(); ++i) {
-        if (names[i].empty()) json.member_null(kViewFields[i].field);
-        else json.member(kViewFields[i].field, names[i]);
+        if (names[i].empty())
+          json.member_null(kViewFields[i].field);
+        else
+          json.member(kViewFields[i].field, names[i]);
       }
       add_total(json, total);
       json.end_object();
@@ -278,16 +295,19 @@ int run_show(CommandContext& context) {
     console.out(json);
     return kExitFine;
   }
-  console.out(format_count(all.entries) + (all.entries == 1 ? " result, " : " results, ") + format_byte_count(all.stored_bytes) + " in " +
-              printable(context.settings.store().string()) + "\n");
+  console.out(format_count(all.entries) + (all.entries == 1 ? " result, " : " results, ") +
+              format_byte_count(all.stored_bytes) + " in " + printable(context.settings.store().string()) +
+              "\n");
   if (totals->empty()) return kExitFine;
-  TextTable table({Align::left, Align::left, Align::left, Align::left, Align::left, Align::left, Align::right, Align::right, Align::right});
+  TextTable table({Align::left, Align::left, Align::left, Align::left, Align::left, Align::left, Align::right,
+                   Align::right, Align::right});
   table.add({"op", "view", "model", "revision", "adapter", "dtype", "results", "values", "stored"});
   for (const auto& [names, total] : *totals) {
     std::vector<std::string> cells(names.begin(), names.end());
     for (std::string& cell : cells)
       if (cell.empty()) cell = "-";
-    cells.insert(cells.end(), {format_count(total.entries), format_byte_count(total.value_bytes), format_byte_count(total.stored_bytes)});
+    cells.insert(cells.end(), {format_count(total.entries), format_byte_count(total.value_bytes),
+                               format_byte_count(total.stored_bytes)});
     table.add(cells);
   }
   console.out("\n" + table.text(2));
@@ -298,7 +318,9 @@ int run_clear(CommandContext& context) {
   const ScanFilter filter = filter_of(context.arguments);
   return remove_with_consent(
       context,
-      [&](Store& store) { return preview_matching(context, store, filter, [](const EntryInfo&) { return true; }); },
+      [&](Store& store) {
+        return preview_matching(context, store, filter, [](const EntryInfo&) { return true; });
+      },
       [&](Store& store) -> Result<RemovalReport> {
         if (filter.fields.empty()) return store.clear(kForwardKind);
         return store.erase_matching(filter, context.console.watch());
@@ -312,7 +334,8 @@ std::vector<CommandSpec> forward_commands() {
   trace.name = "trace";
   trace.summary = "tell hits, time spent and saved, and the best cache size from a trace";
   trace.details =
-      "FILE is what BackendInstrumentation(trace_path=FILE) wrote. Lines that are no lines of a trace are counted and left out.\n"
+      "FILE is what BackendInstrumentation(trace_path=FILE) wrote. Lines that are no lines of a trace are "
+      "counted and left out.\n"
       "With --quiet: the prompt hashes of the slowest calls.";
   trace.positionals = {{.name = "FILE", .help = "a trace, one JSON object a line", .type = ValueType::file}};
   trace.options = {{.name = "slowest",
@@ -320,7 +343,8 @@ std::vector<CommandSpec> forward_commands() {
                     .value_name = "N",
                     .help = "how many of the slowest calls to list",
                     .default_text = std::to_string(kDefaultSlowest)}};
-  trace.examples = {{"lmemo forward trace run/trace.jsonl", "By probe, by view, by op; the curve over cache sizes; the slowest calls."},
+  trace.examples = {{"lmemo forward trace run/trace.jsonl",
+                     "By probe, by view, by op; the curve over cache sizes; the slowest calls."},
                     {"lmemo forward trace run/trace.jsonl --json", "Everything, for programs."}};
   trace.needs_settings = false;
   trace.run = run_trace;
@@ -337,12 +361,13 @@ std::vector<CommandSpec> forward_commands() {
   CommandSpec forward;
   forward.name = "forward";
   forward.summary = "analyse traces of scoring calls; show or clear their results";
-  forward.subcommands = {trace, show,
-                         removing_command("clear", "remove stored results, all or those of a model, view or operation",
-                                          view_options(),
-                                          {{"lmemo forward clear --adapter runs/7", "Forget what one adapter said."},
-                                           {"lmemo forward clear --yes", "Forget everything without asking."}},
-                                          run_clear)};
+  forward.subcommands = {
+      trace, show,
+      removing_command("clear", "remove stored results, all or those of a model, view or operation",
+                       view_options(),
+                       {{"lmemo forward clear --adapter runs/7", "Forget what one adapter said."},
+                        {"lmemo forward clear --yes", "Forget everything without asking."}},
+                       run_clear)};
   forward.examples = {{"lmemo forward trace trace.jsonl", "Where did the time of a run go?"}};
   return {forward};
 }

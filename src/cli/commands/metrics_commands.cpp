@@ -48,34 +48,45 @@ std::string csv_cell(const std::string& text) {
 }
 
 void metrics_csv(Console& console, const std::vector<RunRecord>& runs) {
-  console.out("run_id,face,started_at,source,tokenizer,total_sections,cache_hits,cache_misses,total_tokenize_seconds,cache_bytes_after\n");
+  console.out(
+      "run_id,face,started_at,source,tokenizer,total_sections,cache_hits,cache_misses,total_tokenize_seconds,"
+      "cache_bytes_after\n");
   for (const RunRecord& run : runs)
-    console.out(run.run_id + "," + run.face + "," + format_time_utc(run.started_at_ns) + "," + csv_cell(run.source) + "," + run.tokenizer + "," +
-                std::to_string(run.total_sections) + "," + std::to_string(run.cache_hits) + "," + std::to_string(run.cache_misses) + "," +
-                std::to_string(run.total_tokenize_seconds) + "," + std::to_string(run.cache_bytes_after) + "\n");
+    console.out(run.run_id + "," + run.face + "," + format_time_utc(run.started_at_ns) + "," +
+                csv_cell(run.source) + "," + run.tokenizer + "," + std::to_string(run.total_sections) + "," +
+                std::to_string(run.cache_hits) + "," + std::to_string(run.cache_misses) + "," +
+                std::to_string(run.total_tokenize_seconds) + "," + std::to_string(run.cache_bytes_after) +
+                "\n");
 }
 
 void metrics_words(Console& console, const std::vector<RunRecord>& runs) {
   if (runs.empty()) return console.note("no runs were recorded");
-  TextTable table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::left});
+  TextTable table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right,
+                   Align::right, Align::left});
   table.add({"started", "face", "items", "hits", "misses", "tokenised", "cache", "source"});
   for (const RunRecord& run : runs)
-    table.add({format_time_utc(run.started_at_ns), run.face, format_count(run.total_sections), format_count(run.cache_hits), format_count(run.cache_misses),
-               format_seconds(run.total_tokenize_seconds), format_byte_count(run.cache_bytes_after), run.source});
+    table.add({format_time_utc(run.started_at_ns), run.face, format_count(run.total_sections),
+               format_count(run.cache_hits), format_count(run.cache_misses),
+               format_seconds(run.total_tokenize_seconds), format_byte_count(run.cache_bytes_after),
+               run.source});
   console.out(table.text(0));
 }
 
 int run_metrics(CommandContext& context) {
   RunFilter filter;
   filter.limit = context.arguments.count("limit").value_or(kDefaultLimit);
-  if (const auto since = context.arguments.seconds("since")) filter.since_ns = system_clock().now_ns() - static_cast<int64_t>(*since * 1e9);
+  if (const auto since = context.arguments.seconds("since"))
+    filter.since_ns = system_clock().now_ns() - static_cast<int64_t>(*since * 1e9);
   const auto runs = read_runs(context.settings.store() / "metrics.db", filter);
   if (!runs.ok()) return fail(context, runs.error());
-  if (context.console.is_json) metrics_json(context, *runs);
-  else if (context.arguments.has("csv")) metrics_csv(context.console, *runs);
+  if (context.console.is_json)
+    metrics_json(context, *runs);
+  else if (context.arguments.has("csv"))
+    metrics_csv(context.console, *runs);
   else if (context.console.is_quiet)
     for (const RunRecord& run : *runs) context.console.out(run.run_id + "\n");
-  else metrics_words(context.console, *runs);
+  else
+    metrics_words(context.console, *runs);
   return kExitFine;
 }
 
@@ -86,8 +97,15 @@ std::vector<CommandSpec> metrics_commands() {
   metrics.name = "metrics";
   metrics.summary = "show the runs that were recorded, newest first";
   metrics.details = "With --quiet: the ids of the runs.";
-  metrics.options = {{.name = "limit", .type = ValueType::count, .value_name = "N", .help = "at most so many; 0: all", .default_text = std::to_string(kDefaultLimit)},
-                     {.name = "since", .type = ValueType::duration, .value_name = "AGE", .help = "only those not older than this, such as 24h"},
+  metrics.options = {{.name = "limit",
+                      .type = ValueType::count,
+                      .value_name = "N",
+                      .help = "at most so many; 0: all",
+                      .default_text = std::to_string(kDefaultLimit)},
+                     {.name = "since",
+                      .type = ValueType::duration,
+                      .value_name = "AGE",
+                      .help = "only those not older than this, such as 24h"},
                      {.name = "csv", .help = "comma-separated values"}};
   metrics.examples = {{"lmemo metrics --since 24h --json", "For programs."}};
   metrics.run = run_metrics;

@@ -139,7 +139,8 @@ int run_report(CommandContext& context) {
       return fail(context, status.error());
   }
   for (const std::string& chunks : context.arguments.texts("chunks")) {
-    const Status status = gather_chunks(followed(context.environment.working_directory / chunks), report, watch);
+    const Status status =
+        gather_chunks(followed(context.environment.working_directory / chunks), report, watch);
     if (!status.ok()) return fail(context, status.error());
   }
   judge(report);

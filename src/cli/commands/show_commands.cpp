@@ -124,7 +124,8 @@ std::string bar_of(uint64_t bytes, uint64_t largest) {
   constexpr uint64_t kColumns = 20;
   constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   if (bytes == 0) return "";
-  const auto eighths = static_cast<uint64_t>(static_cast<double>(bytes) / static_cast<double>(largest) * kColumns * 8);
+  const auto eighths =
+      static_cast<uint64_t>(static_cast<double>(bytes) / static_cast<double>(largest) * kColumns * 8);
   std::string bar;
   for (uint64_t i = 0; i < eighths / 8; ++i) bar += "█";
   return bar + kEighths[std::max<uint64_t>(eighths % 8, bar.empty() ? 1 : 0)];

@@ -278,8 +278,10 @@ Status compare_all(CommandContext& context, const TokenOracle& oracle, Check& ch
     for (const std::string& trap : oracle.traps) LMEMO_TRY(check.add("trap", trap));
   const path& shipped = context.environment.shipped_examples;
   path folder;
-  if (corpus) folder = context.environment.working_directory / *corpus;
-  else if (!shipped.empty()) folder = shipped / "corpus";
+  if (corpus)
+    folder = context.environment.working_directory / *corpus;
+  else if (!shipped.empty())
+    folder = shipped / "corpus";
   std::vector<path> files;
   if (!folder.empty()) {
     LMEMO_ASSIGN(files, files_in(folder));

@@ -53,7 +53,8 @@ std::vector<ReportBin> bins_of(const std::vector<uint64_t>& values, uint64_t fro
   if (values.empty()) return bins;
   const uint64_t step = std::max<uint64_t>((to - from + kBins - 1) / kBins, 1);
   for (uint64_t start = from; start < to; start += step) bins.push_back({start, start + step, 0});
-  for (const uint64_t value : values) ++bins[std::min<size_t>((std::clamp(value, from, to - 1) - from) / step, bins.size() - 1)].count;
+  for (const uint64_t value : values)
+    ++bins[std::min<size_t>((std::clamp(value, from, to - 1) - from) / step, bins.size() - 1)].count;
   return bins;
 }
 
@@ -78,7 +79,8 @@ std::vector<ReportBin> doubling_bins_of(const std::vector<uint64_t>& values) {
   std::vector<ReportBin> bins;
   for (const uint64_t value : values) {
     const auto bin = static_cast<size_t>(std::bit_width(value));
-    while (bins.size() <= bin) bins.push_back({bins.empty() ? 0 : bins.back().to, uint64_t{1} << bins.size(), 0});
+    while (bins.size() <= bin)
+      bins.push_back({bins.empty() ? 0 : bins.back().to, uint64_t{1} << bins.size(), 0});
     ++bins[bin].count;
   }
   while (!bins.empty() && bins.front().count == 0) bins.erase(bins.begin());
@@ -89,7 +91,8 @@ std::vector<ReportBin> doubling_bins_of(const std::vector<uint64_t>& values) {
 
 Status gather_chunks(const std::filesystem::path& directory, ReportData& report, const Watch& watch) {
   LMEMO_ASSIGN(const chunks::Plan plan, existing_plan(directory));
-  LMEMO_ASSIGN(const chunks::SetStatus status, chunks::status_of(chunks::SetPaths{directory}, plan, {}, watch));
+  LMEMO_ASSIGN(const chunks::SetStatus status,
+               chunks::status_of(chunks::SetPaths{directory}, plan, {}, watch));
   const ChunkCounts counts = status.counts();
   ReportChunks set;
   set.directory = directory.string();

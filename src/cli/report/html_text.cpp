@@ -13,14 +13,22 @@ std::string html(std::string_view text) {
   while (!text.empty()) {
     const size_t length = utf8_length(text);
     const char c = text.front();
-    if (length == 0) out += "\uFFFD";
-    else if (length > 1) out += text.substr(0, length);
-    else if (c == '&') out += "&amp;";
-    else if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '"') out += "&quot;";
-    else if (c == '\'') out += "&#39;";
-    else out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+    if (length == 0)
+      out += "\uFFFD";
+    else if (length > 1)
+      out += text.substr(0, length);
+    else if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '"')
+      out += "&quot;";
+    else if (c == '\'')
+      out += "&#39;";
+    else
+      out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
     text.remove_prefix(std::max<size_t>(length, 1));
   }
   return out;

@@ -58,9 +58,8 @@ struct BlockFrame {
   uint32_t sequence_length = 0;
   uint32_t vocab_size = 0;
   bool has_ranks = false;
-  std::span<const uint32_t> ids =
-      {};  // By rank, if so; 256 or 65536 of them where ranks have one or two bytes,
-           // kNoToken behind the last.
+  // By rank, if so; 256 or 65536 of them where ranks have one or two bytes, kNoToken behind the last.
+  std::span<const uint32_t> ids = {};
 };
 inline constexpr uint32_t kNoToken = ~uint32_t{0};
 

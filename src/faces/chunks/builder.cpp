@@ -70,8 +70,8 @@ class Build {
       next_ = 0;
       std::this_thread::sleep_for(milliseconds(100));
     }
-    [[maybe_unused]] const Status kept =
-        keep_registry();  // It is made anew from the chunks where it is missing.
+    // It is made anew from the chunks where it is missing.
+    [[maybe_unused]] const Status kept = keep_registry();
     for (auto& [number, problems] : problems_) report_.problems.add(problems);
     std::sort(report_.failed.begin(), report_.failed.end(),
               [](const FailedChunk& a, const FailedChunk& b) { return a.number < b.number; });

@@ -32,8 +32,8 @@ class Sampling {
   Result<Estimate> run() {
     LMEMO_ASSIGN(field_, FieldPath::parse(plan_.parameters.text_field));
     LMEMO_TRY(take_windows());
-    LMEMO_TRY(
-        tokenise());  // The first pass meets every piece for the first time, which a long build does not.
+    // The first pass meets every piece for the first time, which a long build does not.
+    LMEMO_TRY(tokenise());
     const int64_t start_ns = monotonic_ns();
     LMEMO_TRY(tokenise());
     LMEMO_ASSIGN(const WrittenChunk written, write());
@@ -45,8 +45,8 @@ class Sampling {
     found.source_bytes = source_bytes_;
     for (const Window& window : windows_) found.sampled_bytes += window.size();
     if (found.sampled_bytes == 0 || tokens_.empty()) return found;
-    double share =
-        source_bytes_ / static_cast<double>(found.sampled_bytes);  // Of what the sample stands for.
+    // Of what the sample stands for.
+    double share = source_bytes_ / static_cast<double>(found.sampled_bytes);
     found.documents = static_cast<double>(documents_) * share;
     if (const auto limit = static_cast<double>(plan_.limit_documents); limit > 0 && found.documents > limit) {
       share *= limit / found.documents;
@@ -220,8 +220,8 @@ class Sampling {
     for (const double density : densities) mean += density / count;
     for (const double density : densities) squares += (density - mean) * (density - mean);
     if (densities.size() < 4 || mean <= 0) return 0.5;
-    const double found =
-        2.04 * std::sqrt(squares / (count - 1) / count) / mean;  // Student's t for 31 others.
+    // Student's t for 31 others.
+    const double found = 2.04 * std::sqrt(squares / (count - 1) / count) / mean;
     return is_from_starts_ ? std::max(found, 0.1) : found;
   }
 

@@ -16,8 +16,8 @@ struct Estimate {
   double disk_bytes = 0;
   uint64_t memory_bytes_per_worker = 0;
   double seconds = 0;  // With one worker on this machine.
-  double relative_error =
-      0;  // Of tokens and rows, at 95 %: by how much the samples differ. 0: everything was read.
+  // Of tokens and rows, at 95 %: by how much the samples differ. 0: everything was read.
+  double relative_error = 0;
   bool is_from_starts = false;  // Some inputs are compressed: only their starts were looked at.
 };
 

@@ -19,8 +19,8 @@ struct InputFile {
 // Files, directories and globs, in the order given; what is in a directory or matches a glob is sorted. Absolute.
 Result<std::vector<InputFile>> find_input_files(const std::vector<std::string>& inputs,
                                                 const Path& working_directory);
-SourceType type_of_input(
-    const Path& path);  // By its name: .jsonl, .ndjson, .json and the same with .gz or .zst.
+// By its name: .jsonl, .ndjson, .json and the same with .gz or .zst.
+SourceType type_of_input(const Path& path);
 
 // How many source bytes give a token, from the starts of up to 16 files. The same for the same files.
 struct Sample {
@@ -40,8 +40,8 @@ struct ScanReport {
   uint64_t bytes = 0;  // Newly planned.
   uint64_t documents = 0;
   uint64_t duplicates = 0;
-  uint64_t changed =
-      0;  // Files that are planned already and look different now: `show` says which chunks are stale.
+  // Files that are planned already and look different now: `show` says which chunks are stale.
+  uint64_t changed = 0;
 };
 
 // What the plan lacks: new files, and what was appended to known ones. Nothing is written. Requires: chunk_bytes is set.

@@ -42,7 +42,8 @@ Status CheckedFile::write_block() {
     done += static_cast<size_t>(count);
   }
   // The disk works while we do, so that the sync at the end has less to wait for.
-  ::sync_file_range(number_, static_cast<off_t>(byte_count_), static_cast<off_t>(block_.size()), SYNC_FILE_RANGE_WRITE);
+  ::sync_file_range(number_, static_cast<off_t>(byte_count_), static_cast<off_t>(block_.size()),
+                    SYNC_FILE_RANGE_WRITE);
   byte_count_ += block_.size();
   block_.clear();
   return {};

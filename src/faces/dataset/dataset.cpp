@@ -28,9 +28,12 @@ Status check_options(const DatasetOptions& options) {
   if (options.tokenizer.empty()) return misuse("no tokenizer: give --tokenizer or --model-name");
   if (options.train_files.empty()) return misuse("no train file: give --train-file");
   if (options.output_directory.empty()) return misuse("no place for the data set: give --output-dir");
-  if (!(options.eval_split >= 0 && options.eval_split < 1)) return misuse("eval_split: expected a share from 0 up to, not including, 1");
-  if (options.eval_split > 0 && !options.eval_files.empty()) return misuse("eval_split and eval files exclude each other");
-  if (options.max_length < 1 || options.max_length > uint64_t{1} << 30) return misuse("max_length: expected 1 to 1,073,741,824");
+  if (!(options.eval_split >= 0 && options.eval_split < 1))
+    return misuse("eval_split: expected a share from 0 up to, not including, 1");
+  if (options.eval_split > 0 && !options.eval_files.empty())
+    return misuse("eval_split and eval files exclude each other");
+  if (options.max_length < 1 || options.max_length > uint64_t{1} << 30)
+    return misuse("max_length: expected 1 to 1,073,741,824");
   if (options.workers > 1024) return misuse("workers: expected at most 1,024");
   return {};
 }
@@ -45,8 +48,8 @@ std::vector<InputFile> input_files(const DatasetOptions& options) {
 Status load_tokenizer(SetPlan& plan) {
   if (plan.tokenizer) return {};
   const DatasetOptions& options = *plan.options;
-  LMEMO_ASSIGN(plan.tokenizer,
-               options.load_tokenizer ? options.load_tokenizer(options.tokenizer) : Tokenizer::load(options.tokenizer));
+  LMEMO_ASSIGN(plan.tokenizer, options.load_tokenizer ? options.load_tokenizer(options.tokenizer)
+                                                      : Tokenizer::load(options.tokenizer));
   return {};
 }
 
@@ -78,22 +81,25 @@ DatasetDifference nothing_there(const fs::path& directory, const std::string& wh
   return {"data set", "", directory.string() + ": " + why};
 }
 
-Result<Comparison> compare(SetPlan& plan, const SetDirectory& directory, SeenFiles& seen, const Watch& watch) {
+Result<Comparison> compare(SetPlan& plan, const SetDirectory& directory, SeenFiles& seen,
+                           const Watch& watch) {
   const std::optional<fs::path> set = directory.current();
   if (!set) return Comparison{{nothing_there(directory.path(), "there is none yet")}, {}};
   const Result<std::string> metadata = read_text_file(*set / kMetadataFile, kMaxMetadataBytes);
   if (!metadata.ok()) return Comparison{{nothing_there(directory.path(), metadata.error().message)}, {}};
   const Result<SetFacts> facts = read_set_facts(*metadata);
-  if (!facts.ok()) return Comparison{{{"lmemo format", facts.error().message, std::to_string(kDatasetFormat)}}, {}};
+  if (!facts.ok())
+    return Comparison{{{"lmemo format", facts.error().message, std::to_string(kDatasetFormat)}}, {}};
 
   for (InputFile& file : plan.files) {
     LMEMO_ASSIGN(file.identity, identity_of_file(file.path, seen, plan.options->rehash, watch));
   }
   Comparison comparison;
   comparison.counts = facts->counts;
-  comparison.differences =
-      differences_between(facts->identity, identity_fields(*plan.options, plan.facts, plan.recipe, plan.files));
-  LMEMO_ASSIGN(std::vector<DatasetDifference> damage, damage_of(*set, *facts, seen, plan.options->rehash, watch));
+  comparison.differences = differences_between(
+      facts->identity, identity_fields(*plan.options, plan.facts, plan.recipe, plan.files));
+  LMEMO_ASSIGN(std::vector<DatasetDifference> damage,
+               damage_of(*set, *facts, seen, plan.options->rehash, watch));
   for (DatasetDifference& difference : damage) comparison.differences.push_back(std::move(difference));
   if (plan.options->is_strict && facts->counts.bad_lines > 0)
     comparison.differences.push_back({"bad lines", std::to_string(facts->counts.bad_lines), "none (strict)"});
@@ -103,11 +109,12 @@ Result<Comparison> compare(SetPlan& plan, const SetDirectory& directory, SeenFil
 // Keeps the memory of files, if there is a place for it already: looking must not leave anything behind.
 void save_seen(const SeenFiles& seen, const SetDirectory& directory) {
   std::error_code error;
-  if (seen.has_changed() && fs::is_directory(directory.private_path(), error)) seen.save(directory.seen_path());
+  if (seen.has_changed() && fs::is_directory(directory.private_path(), error))
+    seen.save(directory.seen_path());
 }
 
-Result<DatasetCounts> build_and_publish(SetPlan& plan, const SetDirectory& directory, Store* store, SeenFiles& seen,
-                                        const Watch& watch) {
+Result<DatasetCounts> build_and_publish(SetPlan& plan, const SetDirectory& directory, Store* store,
+                                        SeenFiles& seen, const Watch& watch) {
   LMEMO_TRY(load_tokenizer(plan));
   LMEMO_ASSIGN(const fs::path set, directory.begin_set());
   Result<DatasetCounts> counts = build_set(plan, set, store, seen, watch);
@@ -121,7 +128,8 @@ Result<DatasetCounts> build_and_publish(SetPlan& plan, const SetDirectory& direc
 }
 
 // For `lmemo metrics`. A build that cannot be written down is a build all the same.
-void record_build(const SetPlan& plan, const DatasetCounts& counts, int64_t started_ns, const StoreForRows& rows, const DatasetNote& note) {
+void record_build(const SetPlan& plan, const DatasetCounts& counts, int64_t started_ns,
+                  const StoreForRows& rows, const DatasetNote& note) {
   if (rows.directory.empty()) return;
   RunRecord run;
   run.run_id = new_run_id(started_ns);
@@ -139,7 +147,8 @@ void record_build(const SetPlan& plan, const DatasetCounts& counts, int64_t star
   if (counts.rows_tokenised > 0) run.miss_reasons["new"] = counts.rows_tokenised;
   if (rows.store != nullptr) {
     const StoreStats stats = rows.store->stats();
-    if (const auto kind = stats.kinds.find(kRowsKind); kind != stats.kinds.end()) run.cache_bytes_after = kind->second.stored_bytes;
+    if (const auto kind = stats.kinds.find(kRowsKind); kind != stats.kinds.end())
+      run.cache_bytes_after = kind->second.stored_bytes;
   }
   if (const Status recorded = record_run(rows.directory / "metrics.db", run); !recorded.ok() && note)
     note("this build was not recorded: " + recorded.error().message);
@@ -156,8 +165,8 @@ Result<DatasetCheck> check_dataset(const DatasetOptions& options) {
   return DatasetCheck{std::move(comparison.differences)};
 }
 
-Result<DatasetOutcome> ensure_dataset(const DatasetOptions& options, const OpenStoreForRows& open_store, const Watch& watch,
-                                      const DatasetNote& note) {
+Result<DatasetOutcome> ensure_dataset(const DatasetOptions& options, const OpenStoreForRows& open_store,
+                                      const Watch& watch, const DatasetNote& note) {
   const int64_t started_ns = system_clock().now_ns();
   const auto start = std::chrono::steady_clock::now();
   const SetDirectory directory(options.output_directory);
@@ -179,7 +188,8 @@ Result<DatasetOutcome> ensure_dataset(const DatasetOptions& options, const OpenS
     if (!comparison.differences.empty() || options.force) {
       directory.remove_leftovers();
       if (note)
-        for (const DatasetDifference& difference : comparison.differences) note("building: " + difference.describe());
+        for (const DatasetDifference& difference : comparison.differences)
+          note("building: " + difference.describe());
       const StoreForRows rows = open_store ? open_store() : StoreForRows();
       LMEMO_ASSIGN(comparison.counts, build_and_publish(plan, directory, rows.store, seen, watch));
       record_build(plan, comparison.counts, started_ns, rows, note);
@@ -197,7 +207,9 @@ Result<DatasetOutcome> ensure_dataset(const DatasetOptions& options, const OpenS
 
 Result<fs::path> resolve_dataset(const fs::path& directory) {
   const std::optional<fs::path> set = SetDirectory(directory).current();
-  if (!set) return Error{ErrorCode::io_error, "no data set in " + directory.string() + "; `lmemo dataset build` makes one"};
+  if (!set)
+    return Error{ErrorCode::io_error,
+                 "no data set in " + directory.string() + "; `lmemo dataset build` makes one"};
   return *set;
 }
 
@@ -214,14 +226,16 @@ Result<DatasetParts> dataset_parts(const fs::path& directory) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory, error)) {
     const std::string name = entry.path().filename().string();
-    const bool is_ours = name == kDatasetFolder || name == kMetadataFile || name == kTokenizerFolder || name == ".lmemo";
+    const bool is_ours =
+        name == kDatasetFolder || name == kMetadataFile || name == kTokenizerFolder || name == ".lmemo";
     (is_ours ? parts.ours : parts.foreign).push_back(entry.path());
   }
   for (const fs::path& part : parts.ours) {
     if (fs::is_symlink(fs::symlink_status(part, error))) continue;
     if (fs::is_regular_file(part, error)) parts.byte_count += fs::file_size(part, error);
     for (const auto& entry : fs::recursive_directory_iterator(part, error))
-      if (entry.is_regular_file(error) && !entry.is_symlink(error)) parts.byte_count += entry.file_size(error);
+      if (entry.is_regular_file(error) && !entry.is_symlink(error))
+        parts.byte_count += entry.file_size(error);
   }
   return parts;
 }
@@ -254,7 +268,8 @@ std::optional<RowPadding> row_padding_named(std::string_view name) {
   return std::nullopt;
 }
 std::optional<RowOverflow> row_overflow_named(std::string_view name) {
-  for (const RowOverflow overflow : {RowOverflow::truncate, RowOverflow::drop, RowOverflow::split, RowOverflow::error})
+  for (const RowOverflow overflow :
+       {RowOverflow::truncate, RowOverflow::drop, RowOverflow::split, RowOverflow::error})
     if (name_of(overflow) == name) return overflow;
   return std::nullopt;
 }

@@ -38,7 +38,8 @@ class KnownRows {
 class RowPutter {
  public:
   // `store` may be null.
-  RowPutter(Store* store, std::vector<Field> recipe_fields) : store_(store), fields_(std::move(recipe_fields)) {}
+  RowPutter(Store* store, std::vector<Field> recipe_fields)
+      : store_(store), fields_(std::move(recipe_fields)) {}
   void add(const Digest& row, std::span<const uint32_t> ids, std::span<const uint32_t> runs);
   void flush();
 

@@ -50,7 +50,8 @@ constexpr const char* kInexact = "inexact mask: a token reaches across the start
 
 }  // namespace
 
-RowMaker::RowMaker(const RowRecipe& recipe, const Tokenizer& tokenizer, const KnownRows& known, const RenderChats& render)
+RowMaker::RowMaker(const RowRecipe& recipe, const Tokenizer& tokenizer, const KnownRows& known,
+                   const RenderChats& render)
     : recipe_(recipe), tokenizer_(tokenizer), known_(known), render_(render) {}
 
 EncodeOptions RowMaker::encode_options() const {
@@ -118,7 +119,8 @@ Result<RowBlock> RowMaker::make(const LineBlock& lines, const std::string& file_
   return block;
 }
 
-LineVerdict RowMaker::read_line(std::string_view line, Candidate& candidate, Draft& draft, std::string& complaint) {
+LineVerdict RowMaker::read_line(std::string_view line, Candidate& candidate, Draft& draft,
+                                std::string& complaint) {
   if (recipe_.fields == RowFields::messages) return read_chat(line, candidate, draft, complaint);
   if (recipe_.fields == RowFields::prompt) return read_prompt(line, candidate, draft, complaint);
   std::string_view text;
@@ -129,9 +131,11 @@ LineVerdict RowMaker::read_line(std::string_view line, Candidate& candidate, Dra
   return {};
 }
 
-LineVerdict RowMaker::read_prompt(std::string_view line, Candidate& candidate, Draft& draft, std::string& complaint) {
+LineVerdict RowMaker::read_prompt(std::string_view line, Candidate& candidate, Draft& draft,
+                                  std::string& complaint) {
   std::string_view prompt, completion;
-  if (LineVerdict verdict = parser_.texts(line, recipe_.first, recipe_.second, prompt, completion); !verdict.ok())
+  if (LineVerdict verdict = parser_.texts(line, recipe_.first, recipe_.second, prompt, completion);
+      !verdict.ok())
     return verdict;
   if (completion.empty()) complaint = "empty completion";
   candidate.row.digest = digest_of_parts({prompt, completion});
@@ -162,9 +166,11 @@ LineVerdict RowMaker::read_prompt(std::string_view line, Candidate& candidate, D
   return {};
 }
 
-LineVerdict RowMaker::read_chat(std::string_view line, Candidate& candidate, Draft& draft, std::string& complaint) {
+LineVerdict RowMaker::read_chat(std::string_view line, Candidate& candidate, Draft& draft,
+                                std::string& complaint) {
   if (recipe_.template_kind == RowTemplate::rendered) {
-    if (LineVerdict verdict = parser_.messages_json(line, recipe_.first, "tools", chat_json_); !verdict.ok()) return verdict;
+    if (LineVerdict verdict = parser_.messages_json(line, recipe_.first, "tools", chat_json_); !verdict.ok())
+      return verdict;
     if (chat_json_.starts_with("{\"messages\":[]")) complaint = "empty messages";
     candidate.row.digest = digest_of_text(chat_json_);
     draft.text = chat_json_;  // What becomes of it is up to the renderer.
@@ -182,7 +188,8 @@ LineVerdict RowMaker::read_chat(std::string_view line, Candidate& candidate, Dra
     add_part(all, message.role);
     add_part(all, message.content);
   }
-  if (recipe_.loss == RowLoss::assistant && !has_assistant && complaint.empty()) complaint = "nothing to learn: no assistant";
+  if (recipe_.loss == RowLoss::assistant && !has_assistant && complaint.empty())
+    complaint = "nothing to learn: no assistant";
   candidate.row.digest = digest_of_text(all);
   write_chatml(draft);
   return {};
@@ -209,8 +216,8 @@ Status RowMaker::render(std::vector<Draft>& drafts, std::vector<Candidate>& cand
   for (Draft& draft : drafts) chats.push_back(std::move(draft.text));
   LMEMO_ASSIGN(std::vector<RenderedChat> rendered, render_(chats));
   if (rendered.size() != drafts.size())
-    return Error{ErrorCode::incompatible, "the chat template gave " + std::to_string(rendered.size()) + " texts for " +
-                                              std::to_string(drafts.size()) + " chats"};
+    return Error{ErrorCode::incompatible, "the chat template gave " + std::to_string(rendered.size()) +
+                                              " texts for " + std::to_string(drafts.size()) + " chats"};
   for (size_t i = 0; i < drafts.size(); ++i) {
     Candidate& candidate = candidates[drafts[i].row];
     RenderedChat& chat = rendered[i];
@@ -311,7 +318,8 @@ Status RowMaker::find_cuts(const std::vector<const Draft*>& drafts, std::vector<
       cuts.push_back(static_cast<uint32_t>(front.size()));
     }
     if (!std::is_sorted(cuts.begin(), cuts.end())) candidate.problem = kInexact;
-    if (candidate.problem.empty()) candidate.runs = runs_of_cuts(cuts, static_cast<uint32_t>(candidate.ids.size()));
+    if (candidate.problem.empty())
+      candidate.runs = runs_of_cuts(cuts, static_cast<uint32_t>(candidate.ids.size()));
   }
   return {};
 }

@@ -24,7 +24,7 @@ struct RowBlock {
   std::vector<uint32_t> ids;
   std::vector<uint32_t> runs;
   LineProblems problems;
-  uint64_t lines = 0;              // Not blank.
+  uint64_t lines = 0;  // Not blank.
   double tokenise_seconds = 0;
   std::string missing_field_hint;  // The fields that a line without ours has.
 };
@@ -32,7 +32,8 @@ struct RowBlock {
 class RowMaker {
  public:
   // All of these outlive it. `render` may be empty if the recipe needs none.
-  RowMaker(const RowRecipe& recipe, const Tokenizer& tokenizer, const KnownRows& known, const RenderChats& render);
+  RowMaker(const RowRecipe& recipe, const Tokenizer& tokenizer, const KnownRows& known,
+           const RenderChats& render);
 
   // An error is none of the lines': the tokenizer or the renderer failed.
   Result<RowBlock> make(const LineBlock& lines, const std::string& file_name);
@@ -40,9 +41,10 @@ class RowMaker {
  private:
   // A row that is not in the store, on its way.
   struct Draft {
-    size_t row = 0;            // In candidates_.
-    std::string text;          // The whole.
-    std::vector<uint64_t> cuts;  // Where learned and not learned meet, ascending; the first part is not learned.
+    size_t row = 0;    // In candidates_.
+    std::string text;  // The whole.
+    std::vector<uint64_t>
+        cuts;  // Where learned and not learned meet, ascending; the first part is not learned.
     bool is_done = false;
   };
   struct Candidate {

@@ -54,7 +54,8 @@ std::string RowPackWriter::finish() {
 
 Result<RowPack> RowPack::parse(Bytes bytes) {
   if (bytes.size() < kHeaderBytes) return damaged("it is cut off");
-  if (load_le<uint32_t>(bytes.data()) != kVersion) return Error{ErrorCode::incompatible, "a pack of rows of another version"};
+  if (load_le<uint32_t>(bytes.data()) != kVersion)
+    return Error{ErrorCode::incompatible, "a pack of rows of another version"};
   RowPack pack;
   pack.bytes_ = bytes;
   pack.width_ = load_le<uint32_t>(bytes.data() + 4);
@@ -102,7 +103,8 @@ void RowPack::read(size_t row, std::vector<uint32_t>& ids, std::vector<uint32_t>
                 static_cast<TokenWidth>(width_), ids.data() + ids_before);
   runs.resize(runs_before + run_count);
   if (run_count == 0) return;  // Both vectors may have no memory at all.
-  std::memcpy(runs.data() + runs_before, bytes_.data() + runs_at_ + 4 * size_t{run_starts_[row]}, 4 * run_count);
+  std::memcpy(runs.data() + runs_before, bytes_.data() + runs_at_ + 4 * size_t{run_starts_[row]},
+              4 * run_count);
 }
 
 }  // namespace lmemo::dataset

@@ -15,7 +15,9 @@ Status read_fields(const DatasetOptions& options, RowRecipe& recipe) {
   const bool has_prompt = !options.prompt_field.empty() || !options.completion_field.empty();
   const int kinds = int{!options.text_field.empty()} + int{!options.messages_field.empty()} + int{has_prompt};
   if (kinds > 1)
-    return misuse("rows come from one kind of field: text_field, messages_field, or prompt_field with completion_field");
+    return misuse(
+        "rows come from one kind of field: text_field, messages_field, or prompt_field with "
+        "completion_field");
   if (has_prompt && (options.prompt_field.empty() || options.completion_field.empty()))
     return misuse("prompt_field and completion_field go together");
   std::string first = options.text_field.empty() ? "text" : options.text_field;
@@ -40,7 +42,8 @@ Status read_template(const DatasetOptions& options, const TokenizerFacts& facts,
     return {};
   }
   if (recipe.fields == RowFields::text)
-    return misuse("template " + name + " is for messages or for prompt and completion; a text is taken as it is");
+    return misuse("template " + name +
+                  " is for messages or for prompt and completion; a text is taken as it is");
   if (name == "chatml") {
     recipe.template_kind = RowTemplate::chatml;
     return {};
@@ -48,7 +51,8 @@ Status read_template(const DatasetOptions& options, const TokenizerFacts& facts,
   recipe.template_kind = RowTemplate::rendered;
   if (name == "tokenizer") {
     if (!facts.has_chat_template)
-      return misuse(options.tokenizer.string() + " has no chat template; choose --template chatml or a file with one");
+      return misuse(options.tokenizer.string() +
+                    " has no chat template; choose --template chatml or a file with one");
     recipe.template_text = facts.chat_template;
   } else {
     LMEMO_ASSIGN(recipe.template_text, read_text_file(name, kMaxTemplateBytes));
@@ -56,7 +60,8 @@ Status read_template(const DatasetOptions& options, const TokenizerFacts& facts,
   return {};
 }
 
-Result<std::optional<uint32_t>> id_of_token(const Tokenizer& tokenizer, const std::string& token, std::string_view role) {
+Result<std::optional<uint32_t>> id_of_token(const Tokenizer& tokenizer, const std::string& token,
+                                            std::string_view role) {
   if (token.empty()) return std::optional<uint32_t>();
   const std::optional<uint32_t> id = tokenizer.token_to_id(token);
   if (!id) return misuse(std::string(role) + " \"" + token + "\" is no token of this tokenizer");
@@ -69,7 +74,8 @@ std::vector<Field> RowRecipe::key_fields() const {
   static constexpr const char* kFields[] = {"text", "messages", "prompt and completion"};
   static constexpr const char* kTemplates[] = {"none", "chatml", ""};
   std::string template_name = kTemplates[static_cast<int>(template_kind)];
-  if (template_kind == RowTemplate::rendered) template_name = "sha256 " + sha256(bytes_of(template_text)).hex();
+  if (template_kind == RowTemplate::rendered)
+    template_name = "sha256 " + sha256(bytes_of(template_text)).hex();
   return {{"tokenizer", tokenizer_identity},
           {"fields", kFields[static_cast<int>(fields)]},
           {"template", template_name},
@@ -81,7 +87,8 @@ Result<TokenizerFacts> facts_of(const DatasetOptions& options, const Tokenizer& 
   TokenizerFacts facts;
   facts.identity = tokenizer.identity();
   facts.vocab_size = tokenizer.vocab_size();
-  if (tokenizer.engine() == kHuggingFaceEngine && options.foreign_engine) facts.foreign_engine = options.foreign_engine();
+  if (tokenizer.engine() == kHuggingFaceEngine && options.foreign_engine)
+    facts.foreign_engine = options.foreign_engine();
   ModelSettings settings;
   std::error_code ignored;
   if (std::filesystem::is_directory(options.tokenizer, ignored)) {
@@ -115,7 +122,8 @@ Result<RowRecipe> recipe_of(const DatasetOptions& options, const TokenizerFacts&
   if (recipe.loss == RowLoss::assistant && recipe.fields == RowFields::text)
     return misuse("loss assistant is for messages_field, or for prompt_field and completion_field");
   // With a prompt and its completion the two mean the same.
-  if (recipe.fields == RowFields::prompt && recipe.loss == RowLoss::assistant) recipe.loss = RowLoss::completion;
+  if (recipe.fields == RowFields::prompt && recipe.loss == RowLoss::assistant)
+    recipe.loss = RowLoss::completion;
 
   if (recipe.template_kind == RowTemplate::none && options.append_eos) {
     if (!facts.eos_id)
@@ -124,7 +132,8 @@ Result<RowRecipe> recipe_of(const DatasetOptions& options, const TokenizerFacts&
     recipe.eos_id = facts.eos_id;
   }
   if (options.padding != RowPadding::none && !facts.pad_id)
-    return misuse(options.tokenizer.string() + " names neither pad_token nor eos_token; give --pad-token TOKEN");
+    return misuse(options.tokenizer.string() +
+                  " names neither pad_token nor eos_token; give --pad-token TOKEN");
   return recipe;
 }
 

@@ -43,10 +43,12 @@ std::vector<std::filesystem::path> files_of_tokenizer(const std::filesystem::pat
   std::error_code error;
   if (!std::filesystem::is_directory(tokenizer, error)) return {tokenizer};
   std::vector<std::filesystem::path> files;
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"})
+  for (const char* name :
+       {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"})
     files.push_back(tokenizer / name);
   std::vector<std::filesystem::path> more;
-  for (const auto& entry : std::filesystem::directory_iterator(tokenizer / "additional_chat_templates", error))
+  for (const auto& entry :
+       std::filesystem::directory_iterator(tokenizer / "additional_chat_templates", error))
     more.push_back(entry.path());
   std::sort(more.begin(), more.end());
   files.insert(files.end(), more.begin(), more.end());
@@ -61,8 +63,8 @@ Json json_of(const FileStamp& stamp) {
 }
 
 FileStamp stamp_in(const Json& json) {
-  return {json.at("bytes").get<uint64_t>(), json.at("modified_ns").get<int64_t>(), json.at("changed_ns").get<int64_t>(),
-          json.at("inode").get<uint64_t>()};
+  return {json.at("bytes").get<uint64_t>(), json.at("modified_ns").get<int64_t>(),
+          json.at("changed_ns").get<int64_t>(), json.at("inode").get<uint64_t>()};
 }
 
 Json json_of(const TokenizerFacts& facts) {
@@ -106,7 +108,8 @@ SeenFiles SeenFiles::load(const std::filesystem::path& file) {
     if (json.at("version").get<int>() != kVersion) return seen;
     for (const auto& [name, entry] : json.at("files").items()) {
       const FileStamp stamp = stamp_in(entry);
-      seen.files_[name] = {stamp, {stamp.byte_count, Digest::from_hex(entry.at("sha256").get<std::string>()).value()}};
+      seen.files_[name] = {
+          stamp, {stamp.byte_count, Digest::from_hex(entry.at("sha256").get<std::string>()).value()}};
     }
     for (const auto& [name, entry] : json.at("data_files").items())
       seen.data_[name] = {stamp_in(entry), entry.at("checksum").get<std::string>()};
@@ -132,7 +135,8 @@ void SeenFiles::save(const std::filesystem::path& file) const {
     tokenizers[name] = json_of(entry.facts);
     tokenizers[name]["stamps"] = entry.stamps;
   }
-  const Json json = {{"version", kVersion}, {"files", files}, {"data_files", data}, {"tokenizers", tokenizers}};
+  const Json json = {
+      {"version", kVersion}, {"files", files}, {"data_files", data}, {"tokenizers", tokenizers}};
   const auto fresh = file.string() + "." + std::to_string(::getpid());
   std::error_code ignored;
   std::filesystem::remove(fresh, ignored);
@@ -148,7 +152,8 @@ std::optional<FileIdentity> SeenFiles::find(const std::filesystem::path& path) c
   return found->second.identity;
 }
 
-void SeenFiles::note(const std::filesystem::path& path, const FileStamp& before, const FileIdentity& identity) {
+void SeenFiles::note(const std::filesystem::path& path, const FileStamp& before,
+                     const FileIdentity& identity) {
   // Changed meanwhile: what was read is not what is there.
   if (look_at(path) != before || before.byte_count != identity.byte_count) return;
   if (!is_settled(before, system_clock().now_ns())) return;
@@ -200,7 +205,8 @@ void SeenFiles::note_tokenizer(const DatasetOptions& options, const std::vector<
   has_changed_ = true;
 }
 
-Result<FileIdentity> identity_of_file(const std::filesystem::path& path, SeenFiles& seen, bool rehash, const Watch& watch) {
+Result<FileIdentity> identity_of_file(const std::filesystem::path& path, SeenFiles& seen, bool rehash,
+                                      const Watch& watch) {
   if (!rehash)
     if (const std::optional<FileIdentity> known = seen.find(path)) return *known;
   const std::optional<FileStamp> before = look_at(path);

@@ -37,10 +37,12 @@ class SeenFiles {
 
   // The set's own files, by their name in it: a set may move.
   bool has_data(const std::string& name, const FileStamp& stamp, const std::string& checksum) const;
-  void note_data(const std::string& name, const std::filesystem::path& path, const FileStamp& before, const std::string& checksum);
+  void note_data(const std::string& name, const std::filesystem::path& path, const FileStamp& before,
+                 const std::string& checksum);
 
   std::optional<TokenizerFacts> find_tokenizer(const DatasetOptions& options) const;
-  void note_tokenizer(const DatasetOptions& options, const std::vector<std::string>& stamps_before, const TokenizerFacts& facts);
+  void note_tokenizer(const DatasetOptions& options, const std::vector<std::string>& stamps_before,
+                      const TokenizerFacts& facts);
   // What find_tokenizer compares: one line for each file that can change the identity.
   static std::vector<std::string> tokenizer_stamps(const std::filesystem::path& tokenizer);
 
@@ -68,6 +70,7 @@ class SeenFiles {
 };
 
 // From memory, or by reading it whole.
-Result<FileIdentity> identity_of_file(const std::filesystem::path& path, SeenFiles& seen, bool rehash, const Watch& watch);
+Result<FileIdentity> identity_of_file(const std::filesystem::path& path, SeenFiles& seen, bool rehash,
+                                      const Watch& watch);
 
 }  // namespace lmemo::dataset

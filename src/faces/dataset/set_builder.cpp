@@ -33,7 +33,8 @@ struct DoneBlock {
 
 class SetBuilder {
  public:
-  SetBuilder(SetPlan& plan, const std::filesystem::path& directory, Store* store, SeenFiles& seen, const Watch& watch)
+  SetBuilder(SetPlan& plan, const std::filesystem::path& directory, Store* store, SeenFiles& seen,
+             const Watch& watch)
       : plan_(plan),
         options_(*plan.options),
         directory_(directory),
@@ -73,10 +74,11 @@ class SetBuilder {
   Status make_renderer() {
     if (!options_.make_renderer)
       return Error{ErrorCode::incompatible,
-                   "this template is Jinja, which needs Python: pip install 'lmemo[hf]' and run its `lmemo`; or choose "
+                   "this template is Jinja, which needs Python: pip install 'lmemo[hf]' and run its `lmemo`; "
+                   "or choose "
                    "--template chatml"};
-    LMEMO_ASSIGN(RenderChats render,
-                 options_.make_renderer(options_.tokenizer, plan_.recipe.template_text, plan_.recipe.loss != RowLoss::all));
+    LMEMO_ASSIGN(RenderChats render, options_.make_renderer(options_.tokenizer, plan_.recipe.template_text,
+                                                            plan_.recipe.loss != RowLoss::all));
     render_ = [this, render = std::move(render)](std::span<const std::string> chats) {
       const std::lock_guard lock(render_mutex_);
       return render(chats);
@@ -106,7 +108,8 @@ class SetBuilder {
     reader_options.hashes_file = true;
     LMEMO_ASSIGN(const auto reader, LineBlockReader::open(input.path, reader_options));
     while (true) {
-      if (watch_.stopped()) return Error{ErrorCode::interrupted, "while building; what was tokenised is kept"};
+      if (watch_.stopped())
+        return Error{ErrorCode::interrupted, "while building; what was tokenised is kept"};
       watch_.report({"tokenise", done_bytes_ + reader->file_bytes_read(), total_bytes_, "bytes"});
       LMEMO_ASSIGN(std::optional<LineBlock> block, reader->next());
       if (!block) break;
@@ -136,22 +139,23 @@ class SetBuilder {
       (row.is_new ? counts_.rows_tokenised : counts_.rows_from_store) += 1;
       if (row.is_new) counts_.tokens_tokenised += row.id_count;
       if (row.is_new) putter_.add(row.digest, row_ids, row_runs);
-      const bool to_eval = file.is_eval || (options_.eval_split > 0 && goes_to_eval(row.digest, options_.seed, options_.eval_split));
+      const bool to_eval = file.is_eval || (options_.eval_split > 0 &&
+                                            goes_to_eval(row.digest, options_.seed, options_.eval_split));
       LMEMO_TRY(place(to_eval ? *eval_ : *train_, row_ids, row_runs, file, row.line));
     }
     return {};
   }
 
   // Cut to max_length as the options want it.
-  Status place(SplitWriter& split, std::span<const uint32_t> ids, std::span<const uint32_t> runs, const InputFile& file,
-               uint64_t line) {
+  Status place(SplitWriter& split, std::span<const uint32_t> ids, std::span<const uint32_t> runs,
+               const InputFile& file, uint64_t line) {
     if (ids.size() <= options_.max_length) return place_piece(split, ids, runs, file, line);
     switch (options_.overflow) {
       case RowOverflow::error:
-        return Error{ErrorCode::incompatible, file.path.string() + ':' + std::to_string(line) + ": a row of " +
-                                                  std::to_string(ids.size()) + " ids, longer than max_length " +
-                                                  std::to_string(options_.max_length) +
-                                                  "; choose --overflow truncate, drop or split"};
+        return Error{ErrorCode::incompatible,
+                     file.path.string() + ':' + std::to_string(line) + ": a row of " +
+                         std::to_string(ids.size()) + " ids, longer than max_length " +
+                         std::to_string(options_.max_length) + "; choose --overflow truncate, drop or split"};
       case RowOverflow::drop: counts_.dropped_rows += 1; return {};
       case RowOverflow::truncate:
         counts_.truncated_rows += 1;
@@ -160,14 +164,15 @@ class SetBuilder {
       case RowOverflow::split:
         counts_.split_rows += 1;
         for (size_t at = 0; at < ids.size(); at += options_.max_length)
-          LMEMO_TRY(place_part(split, ids, runs, at, std::min<size_t>(options_.max_length, ids.size() - at), file, line));
+          LMEMO_TRY(place_part(split, ids, runs, at, std::min<size_t>(options_.max_length, ids.size() - at),
+                               file, line));
         return {};
     }
     return {};
   }
 
-  Status place_part(SplitWriter& split, std::span<const uint32_t> ids, std::span<const uint32_t> runs, size_t begin,
-                    size_t count, const InputFile& file, uint64_t line) {
+  Status place_part(SplitWriter& split, std::span<const uint32_t> ids, std::span<const uint32_t> runs,
+                    size_t begin, size_t count, const InputFile& file, uint64_t line) {
     part_runs_.clear();
     size_t at = 0;
     for (const uint32_t run : runs) {
@@ -203,7 +208,8 @@ class SetBuilder {
     if (counts_.rows_tokenised + counts_.rows_from_store == 0) {
       std::string message = "no line became a row (" + std::to_string(counts_.lines) + " lines)" + named;
       if (!hint_.empty())
-        message += "\nthe lines have: " + hint_ + "; --text-field, --messages-field or --prompt-field and --completion-field name them";
+        message += "\nthe lines have: " + hint_ +
+                   "; --text-field, --messages-field or --prompt-field and --completion-field name them";
       return Error{ErrorCode::incompatible, message};
     }
     return {};
@@ -225,7 +231,8 @@ class SetBuilder {
     counts_.eval_tokens = eval.tokens;
     counts_.learned_tokens = train.learned_tokens + eval.learned_tokens;
     counts_.padding_tokens = train.padding_tokens + eval.padding_tokens;
-    LMEMO_TRY(write_whole_file(directory_ / kDatasetFolder / "dataset_dict.json", dataset_dict_json(has_eval())));
+    LMEMO_TRY(
+        write_whole_file(directory_ / kDatasetFolder / "dataset_dict.json", dataset_dict_json(has_eval())));
     LMEMO_TRY(real_file_system().sync_directory(directory_ / kDatasetFolder));
     LMEMO_TRY(copy_tokenizer());
     return write_whole_file(directory_ / kMetadataFile,
@@ -243,10 +250,17 @@ class SetBuilder {
       if (error) return errno_error(error.value(), "copy", options_.tokenizer);
       return {};
     }
-    static constexpr const char* kNames[] = {"tokenizer.json",      "tokenizer_config.json", "special_tokens_map.json",
-                                             "added_tokens.json",   "chat_template.jinja",   "vocab.json",
-                                             "merges.txt",          "vocab.txt",             "tokenizer.model",
-                                             "spiece.model",        "sentencepiece.bpe.model"};
+    static constexpr const char* kNames[] = {"tokenizer.json",
+                                             "tokenizer_config.json",
+                                             "special_tokens_map.json",
+                                             "added_tokens.json",
+                                             "chat_template.jinja",
+                                             "vocab.json",
+                                             "merges.txt",
+                                             "vocab.txt",
+                                             "tokenizer.model",
+                                             "spiece.model",
+                                             "sentencepiece.bpe.model"};
     for (const char* name : kNames) {
       if (!fs::exists(options_.tokenizer / name, error)) continue;
       fs::copy_file(options_.tokenizer / name, to / name, error);
@@ -289,8 +303,8 @@ bool goes_to_eval(const Digest& row, int64_t seed, double share) {
   return std::ldexp(static_cast<double>(place >> 11), -53) < share;
 }
 
-Result<DatasetCounts> build_set(SetPlan& plan, const std::filesystem::path& directory, Store* store, SeenFiles& seen,
-                                const Watch& watch) {
+Result<DatasetCounts> build_set(SetPlan& plan, const std::filesystem::path& directory, Store* store,
+                                SeenFiles& seen, const Watch& watch) {
   return SetBuilder(plan, directory, store, seen, watch).build();
 }
 

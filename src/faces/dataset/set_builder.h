@@ -15,8 +15,8 @@ struct SetPlan {
 };
 
 // `directory` is empty and becomes the set. Without a store nothing is found and nothing kept.
-Result<DatasetCounts> build_set(SetPlan& plan, const std::filesystem::path& directory, Store* store, SeenFiles& seen,
-                                const Watch& watch);
+Result<DatasetCounts> build_set(SetPlan& plan, const std::filesystem::path& directory, Store* store,
+                                SeenFiles& seen, const Watch& watch);
 
 // True if the row goes to eval: by its content and the seed, so no other row matters.
 bool goes_to_eval(const Digest& row, int64_t seed, double share);

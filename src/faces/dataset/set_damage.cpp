@@ -16,8 +16,8 @@ DatasetDifference damage(const std::string& name, std::string found, std::string
 
 std::string size_text(uint64_t byte_count) { return std::to_string(byte_count) + " bytes"; }
 
-Result<std::optional<DatasetDifference>> look_at_data(const fs::path& set, const DataFile& file, SeenFiles& seen, bool rehash,
-                                                      const Watch& watch) {
+Result<std::optional<DatasetDifference>> look_at_data(const fs::path& set, const DataFile& file,
+                                                      SeenFiles& seen, bool rehash, const Watch& watch) {
   const fs::path path = set / file.name;
   const std::optional<FileStamp> stamp = look_at(path);
   if (!stamp) return {damage(file.name, "missing", size_text(file.byte_count))};
@@ -43,21 +43,24 @@ void look_at_text(const fs::path& set, const fs::path& name, const std::string& 
     return;
   }
   const Result<std::string> text = read_text_file(set / name, uint64_t{1} << 20);
-  if (!text.ok() || *text != expected) differences.push_back(damage(name.string(), "another content", "as written"));
+  if (!text.ok() || *text != expected)
+    differences.push_back(damage(name.string(), "another content", "as written"));
 }
 
 }  // namespace
 
-Result<std::vector<DatasetDifference>> damage_of(const fs::path& set, const SetFacts& facts, SeenFiles& seen, bool rehash,
-                                                 const Watch& watch) {
+Result<std::vector<DatasetDifference>> damage_of(const fs::path& set, const SetFacts& facts, SeenFiles& seen,
+                                                 bool rehash, const Watch& watch) {
   std::vector<DatasetDifference> differences;
-  look_at_text(set, fs::path(kDatasetFolder) / "dataset_dict.json", dataset_dict_json(facts.data_files.size() > 1), differences);
+  look_at_text(set, fs::path(kDatasetFolder) / "dataset_dict.json",
+               dataset_dict_json(facts.data_files.size() > 1), differences);
   for (const DataFile& file : facts.data_files) {
     LMEMO_ASSIGN(std::optional<DatasetDifference> difference, look_at_data(set, file, seen, rehash, watch));
     if (difference) differences.push_back(std::move(*difference));
     const fs::path folder = fs::path(file.name).parent_path();
     const std::string split = folder.filename().string();
-    look_at_text(set, folder / kStateFile, state_json(split, fingerprint_of(facts.identity, split)), differences);
+    look_at_text(set, folder / kStateFile, state_json(split, fingerprint_of(facts.identity, split)),
+                 differences);
     look_at_text(set, folder / kInfoFile, kInfoText, differences);
   }
   return differences;

@@ -12,7 +12,7 @@ namespace lmemo::dataset {
 
 // Data files that look as they did when they were last found whole are not read, unless `rehash`. The small files beside
 // them always are. A difference has what was found as `built` and what should be there as `asked`.
-Result<std::vector<DatasetDifference>> damage_of(const std::filesystem::path& set, const SetFacts& facts, SeenFiles& seen,
-                                                 bool rehash, const Watch& watch);
+Result<std::vector<DatasetDifference>> damage_of(const std::filesystem::path& set, const SetFacts& facts,
+                                                 SeenFiles& seen, bool rehash, const Watch& watch);
 
 }  // namespace lmemo::dataset

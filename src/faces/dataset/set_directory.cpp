@@ -40,7 +40,8 @@ Status point(const fs::path& link, const fs::path& target) {
   std::error_code error;
   fs::create_symlink(target, fresh, error);
   if (error)
-    return Error{ErrorCode::io_error, "cannot make a symbolic link in " + link.parent_path().string() + ": " + error.message() +
+    return Error{ErrorCode::io_error, "cannot make a symbolic link in " + link.parent_path().string() + ": " +
+                                          error.message() +
                                           "; --output-dir has to be on a file system that has them"};
   const Status renamed = real_file_system().rename(fresh, link);
   if (!renamed.ok()) fs::remove(fresh, error);
@@ -57,7 +58,8 @@ std::string host_name() {
 std::optional<fs::path> SetDirectory::current() const {
   std::error_code error;
   const fs::path name = fs::read_symlink(private_path() / "current", error);
-  if (!error && name == name.filename() && fs::is_directory(private_path() / name, error)) return private_path() / name;
+  if (!error && name == name.filename() && fs::is_directory(private_path() / name, error))
+    return private_path() / name;
   if (fs::is_regular_file(fs::symlink_status(directory_ / kMetadataFile, error))) return directory_;
   return std::nullopt;
 }
@@ -69,14 +71,16 @@ Status SetDirectory::prepare() const {
   if (is_copy) {
     const Result<std::string> text = read_text_file(directory_ / kMetadataFile, uint64_t{64} << 20);
     if (!text.ok() || text->find("\"lmemo_dataset_format\"") == std::string::npos)
-      return Error{ErrorCode::invalid_argument, (directory_ / kMetadataFile).string() +
-                                                    " was not written by lmemo; choose another output directory"};
+      return Error{ErrorCode::invalid_argument,
+                   (directory_ / kMetadataFile).string() +
+                       " was not written by lmemo; choose another output directory"};
   }
   for (const char* name : kNames) {
     const fs::file_status status = fs::symlink_status(directory_ / name, error);
     if (fs::exists(status) && !fs::is_symlink(status) && !is_copy)
-      return Error{ErrorCode::invalid_argument, (directory_ / name).string() +
-                                                    " is there and is not lmemo's; choose another output directory"};
+      return Error{
+          ErrorCode::invalid_argument,
+          (directory_ / name).string() + " is there and is not lmemo's; choose another output directory"};
   }
   return make_directories(private_path());
 }
@@ -106,7 +110,8 @@ Result<std::unique_ptr<FileLock>> SetDirectory::lock(const Watch& watch, const D
     // Who just took the lock is about to say so.
     if (note && now >= next_note && (builder.ok() || now >= start + kNameInterval)) {
       next_note = now + kNoteInterval;
-      note("waiting for " + (builder.ok() ? *builder : "another process") + ", which builds " + directory_.string());
+      note("waiting for " + (builder.ok() ? *builder : "another process") + ", which builds " +
+           directory_.string());
     }
     std::this_thread::sleep_for(kLookInterval);
   }
@@ -118,8 +123,9 @@ void SetDirectory::remove_leftovers() const {
   std::vector<fs::path> leftovers;
   for (const auto& entry : fs::directory_iterator(private_path(), error)) {
     const std::string name = entry.path().filename().string();
-    const bool is_ours = name.starts_with("building-") || name.starts_with("set-") || name.starts_with("old-") ||
-                         name.starts_with(".link-") || name.starts_with(".builder-") || name.starts_with("seen.json.");
+    const bool is_ours = name.starts_with("building-") || name.starts_with("set-") ||
+                         name.starts_with("old-") || name.starts_with(".link-") ||
+                         name.starts_with(".builder-") || name.starts_with("seen.json.");
     if (is_ours && name != kept) leftovers.push_back(entry.path());
   }
   for (const fs::path& path : leftovers) fs::remove_all(path, error);

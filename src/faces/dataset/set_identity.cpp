@@ -50,14 +50,15 @@ uint64_t count_in(const Json& json, const char* name) { return json.at(name).get
 
 }  // namespace
 
-IdentityFields identity_fields(const DatasetOptions& options, const TokenizerFacts& facts, const RowRecipe& recipe,
-                               const std::vector<InputFile>& files) {
+IdentityFields identity_fields(const DatasetOptions& options, const TokenizerFacts& facts,
+                               const RowRecipe& recipe, const std::vector<InputFile>& files) {
   IdentityFields fields;
   fields["lmemo format"] = std::to_string(kDatasetFormat);
   fields["tokenizer"] = facts.identity.hex();
   size_t train = 0, eval = 0;
   for (const InputFile& file : files) {
-    const std::string name = file.is_eval ? "eval file " + std::to_string(++eval) : "train file " + std::to_string(++train);
+    const std::string name =
+        file.is_eval ? "eval file " + std::to_string(++eval) : "train file " + std::to_string(++train);
     fields[name] = "sha256 " + file.identity.sha256.hex();
   }
   fields["fields"] = in_words(recipe);
@@ -122,16 +123,17 @@ Result<SetFacts> read_set_facts(const std::string& metadata) {
     facts.counts.padding_tokens = count_in(json, "padding_tokens");
     facts.counts.bad_lines = count_in(json, "bad_lines");
     for (const Json& file : json.at("data_files"))
-      facts.data_files.push_back(
-          {file.at("file").get<std::string>(), count_in(file, "bytes"), file.at("checksum").get<std::string>()});
+      facts.data_files.push_back({file.at("file").get<std::string>(), count_in(file, "bytes"),
+                                  file.at("checksum").get<std::string>()});
     return facts;
   } catch (const std::exception&) {
     return Error{ErrorCode::incompatible, "metadata.json is damaged or not lmemo's"};
   }
 }
 
-std::string metadata_json(const DatasetOptions& options, const TokenizerFacts& facts, const std::vector<InputFile>& files,
-                          const IdentityFields& identity, const DatasetCounts& counts,
+std::string metadata_json(const DatasetOptions& options, const TokenizerFacts& facts,
+                          const std::vector<InputFile>& files, const IdentityFields& identity,
+                          const DatasetCounts& counts,
                           const std::vector<std::pair<std::string, SplitTotals>>& splits) {
   JsonWriter json;
   json.begin_object();
@@ -161,7 +163,8 @@ std::string metadata_json(const DatasetOptions& options, const TokenizerFacts& f
   json.member("padding_tokens", counts.padding_tokens);
   const uint64_t tokens = counts.train_tokens + counts.eval_tokens;
   const uint64_t places = tokens + counts.padding_tokens;
-  json.member("padding_share", places == 0 ? 0.0 : static_cast<double>(counts.padding_tokens) / static_cast<double>(places));
+  json.member("padding_share",
+              places == 0 ? 0.0 : static_cast<double>(counts.padding_tokens) / static_cast<double>(places));
   json.member("truncated_rows", counts.truncated_rows);
   json.member("truncated_tokens", counts.truncated_tokens);
   json.member("dropped_rows", counts.dropped_rows);
@@ -199,11 +202,13 @@ namespace lmemo {
 std::string DatasetDifference::describe() const {
   // Digests at full length help nobody.
   const auto brief = [](const std::string& value) {
-    return value.size() <= 40 || value.find(' ') == std::string::npos ? (value.size() == 64 ? value.substr(0, 12) + "…" : value)
-                                                                      : value.substr(0, 19) + "…";
+    return value.size() <= 40 || value.find(' ') == std::string::npos
+               ? (value.size() == 64 ? value.substr(0, 12) + "…" : value)
+               : value.substr(0, 19) + "…";
   };
   if (built.empty()) return field + ": " + asked;
-  if (field.starts_with(dataset::kDamagePrefix)) return field + " is damaged: found " + built + ", expected " + asked;
+  if (field.starts_with(dataset::kDamagePrefix))
+    return field + " is damaged: found " + built + ", expected " + asked;
   const bool is_content = built.starts_with("sha256 ") && asked.starts_with("sha256 ");
   return field + (is_content ? ": content changed: " : " changed: ") + brief(built) + " → " + brief(asked);
 }

@@ -23,8 +23,8 @@ struct InputFile {
 
 // Names as people know them: {"max_length", "512"}, {"train file 1", "sha256 ab12…"}.
 using IdentityFields = std::map<std::string, std::string>;
-IdentityFields identity_fields(const DatasetOptions& options, const TokenizerFacts& facts, const RowRecipe& recipe,
-                               const std::vector<InputFile>& files);
+IdentityFields identity_fields(const DatasetOptions& options, const TokenizerFacts& facts,
+                               const RowRecipe& recipe, const std::vector<InputFile>& files);
 Digest identity_digest(const IdentityFields& fields);
 // What datasets calls so, of the split "train" or "eval".
 std::string fingerprint_of(const IdentityFields& fields, const std::string& split);
@@ -49,8 +49,9 @@ struct SetFacts {
 // incompatible if it is not ours or of another version.
 Result<SetFacts> read_set_facts(const std::string& metadata);
 
-std::string metadata_json(const DatasetOptions& options, const TokenizerFacts& facts, const std::vector<InputFile>& files,
-                          const IdentityFields& identity, const DatasetCounts& counts,
+std::string metadata_json(const DatasetOptions& options, const TokenizerFacts& facts,
+                          const std::vector<InputFile>& files, const IdentityFields& identity,
+                          const DatasetCounts& counts,
                           const std::vector<std::pair<std::string, SplitTotals>>& splits);
 
 }  // namespace lmemo::dataset

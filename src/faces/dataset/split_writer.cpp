@@ -20,7 +20,8 @@ constexpr int32_t kNotLearned = -100;
 constexpr const char* kSpoolFile = "rows.spool";
 
 std::vector<ArrowColumn> columns_for(bool is_padded) {
-  std::vector<ArrowColumn> columns = {{"input_ids", ArrowType::int32, true}, {"labels", ArrowType::int32, true}};
+  std::vector<ArrowColumn> columns = {{"input_ids", ArrowType::int32, true},
+                                      {"labels", ArrowType::int32, true}};
   if (is_padded) columns.push_back({"attention_mask", ArrowType::int8, true});
   return columns;
 }
@@ -68,7 +69,8 @@ SplitWriter::SplitWriter(std::filesystem::path directory, const RowLayout& layou
     : directory_(std::move(directory)), layout_(layout) {}
 SplitWriter::~SplitWriter() = default;
 
-Result<std::unique_ptr<SplitWriter>> SplitWriter::create(const std::filesystem::path& directory, const RowLayout& layout) {
+Result<std::unique_ptr<SplitWriter>> SplitWriter::create(const std::filesystem::path& directory,
+                                                         const RowLayout& layout) {
   LMEMO_TRY(real_file_system().make_directory(directory));
   std::unique_ptr<SplitWriter> writer(new SplitWriter(directory, layout));
   if (layout.padding == RowPadding::longest) {
@@ -104,7 +106,8 @@ Status SplitWriter::write_row(std::span<const uint32_t> ids, std::span<const uin
   size_t at = begin;
   for (size_t run = 0; run < runs.size(); ++run) {
     if (run % 2 == 1) {
-      std::copy_n(ids_.begin() + static_cast<ptrdiff_t>(at), runs[run], labels_.begin() + static_cast<ptrdiff_t>(at));
+      std::copy_n(ids_.begin() + static_cast<ptrdiff_t>(at), runs[run],
+                  labels_.begin() + static_cast<ptrdiff_t>(at));
     } else {
       std::fill_n(labels_.begin() + static_cast<ptrdiff_t>(at), runs[run], kNotLearned);
     }

@@ -36,7 +36,8 @@ class CheckedFile;
 class SplitWriter {
  public:
   // Makes the directory.
-  static Result<std::unique_ptr<SplitWriter>> create(const std::filesystem::path& directory, const RowLayout& layout);
+  static Result<std::unique_ptr<SplitWriter>> create(const std::filesystem::path& directory,
+                                                     const RowLayout& layout);
   ~SplitWriter();
 
   // Requires: not longer than max_length, and runs that add up to the ids.

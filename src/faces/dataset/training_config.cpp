@@ -24,7 +24,8 @@ class ConfigReader {
   bool has(const char* name) const { return json_.contains(name) && !json_[name].is_null(); }
 
   Error wrong(const std::string& name, const std::string& expected) const {
-    return {ErrorCode::invalid_argument, file_.string() + ": " + name + " is " + json_[name].dump() + ", expected " + expected};
+    return {ErrorCode::invalid_argument,
+            file_.string() + ": " + name + " is " + json_[name].dump() + ", expected " + expected};
   }
 
   Status text(const char* name, std::string& value) const {
@@ -55,9 +56,11 @@ class ConfigReader {
     return {};
   }
   template <typename Choice>
-  Status choice(const char* name, std::optional<Choice> (*named)(std::string_view), const char* expected, Choice& value) const {
+  Status choice(const char* name, std::optional<Choice> (*named)(std::string_view), const char* expected,
+                Choice& value) const {
     if (!has(name)) return {};
-    const std::optional<Choice> found = json_[name].is_string() ? named(json_[name].get<std::string>()) : std::nullopt;
+    const std::optional<Choice> found =
+        json_[name].is_string() ? named(json_[name].get<std::string>()) : std::nullopt;
     if (!found) return wrong(name, expected);
     value = *found;
     return {};
@@ -67,7 +70,8 @@ class ConfigReader {
     if (!has(name)) return {};
     const Json list = json_[name].is_array() ? json_[name] : Json::array({json_[name]});
     for (const Json& item : list) {
-      if (!item.is_string() || item.get<std::string>().empty()) return wrong(name, "a path or a list of paths");
+      if (!item.is_string() || item.get<std::string>().empty())
+        return wrong(name, "a path or a list of paths");
       value.push_back(place_of(item.get<std::string>()));
     }
     return {};
@@ -87,8 +91,8 @@ class ConfigReader {
   const fs::path& working_directory_;
 };
 
-Status read(const ConfigReader& config, const fs::path& file, const fs::path& working_directory, const FetchModel& fetch,
-            TrainingConfig& result) {
+Status read(const ConfigReader& config, const fs::path& file, const fs::path& working_directory,
+            const FetchModel& fetch, TrainingConfig& result) {
   DatasetOptions& options = result.options;
   LMEMO_TRY(config.boolean("use_cached_tokens", result.use_cached_tokens));
   LMEMO_TRY(config.text("model_name", options.model_name));
@@ -115,7 +119,8 @@ Status read(const ConfigReader& config, const fs::path& file, const fs::path& wo
   LMEMO_TRY(config.whole("seed", options.seed));
   LMEMO_TRY(config.whole("max_length", options.max_length));
   LMEMO_TRY(config.choice("padding", row_padding_named, "none, longest or max_length", options.padding));
-  LMEMO_TRY(config.choice("overflow", row_overflow_named, "truncate, drop, split or error", options.overflow));
+  LMEMO_TRY(
+      config.choice("overflow", row_overflow_named, "truncate, drop, split or error", options.overflow));
   LMEMO_TRY(config.choice("loss", row_loss_named, "all, completion or assistant", options.loss));
   LMEMO_TRY(config.text("template", options.chat_template));
   const std::string& name = options.chat_template;
@@ -133,23 +138,30 @@ Status read(const ConfigReader& config, const fs::path& file, const fs::path& wo
 }
 
 fs::path hub_cache() {
-  const auto variable = [](const char* name) { return std::getenv(name) == nullptr ? std::string() : std::string(std::getenv(name)); };
+  const auto variable = [](const char* name) {
+    return std::getenv(name) == nullptr ? std::string() : std::string(std::getenv(name));
+  };
   if (const std::string cache = variable("HF_HUB_CACHE"); !cache.empty()) return cache;
   if (const std::string home = variable("HF_HOME"); !home.empty()) return fs::path(home) / "hub";
-  if (const std::string cache = variable("XDG_CACHE_HOME"); !cache.empty()) return fs::path(cache) / "huggingface" / "hub";
+  if (const std::string cache = variable("XDG_CACHE_HOME"); !cache.empty())
+    return fs::path(cache) / "huggingface" / "hub";
   return home_directory().value_or("") / ".cache" / "huggingface" / "hub";
 }
 
 // OWNER/NAME or NAME, and no path of a file.
 bool may_be_on_the_hub(const std::string& name) {
-  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.' || c == '/'; };
-  return !name.empty() && std::isalnum(static_cast<unsigned char>(name[0])) != 0 && name.back() != '/' && std::count(name.begin(), name.end(), '/') <= 1 &&
-         std::all_of(name.begin(), name.end(), is_word) && !name.ends_with(".json");
+  const auto is_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.' || c == '/';
+  };
+  return !name.empty() && std::isalnum(static_cast<unsigned char>(name[0])) != 0 && name.back() != '/' &&
+         std::count(name.begin(), name.end(), '/') <= 1 && std::all_of(name.begin(), name.end(), is_word) &&
+         !name.ends_with(".json");
 }
 
 }  // namespace
 
-Result<fs::path> find_model(const std::string& name, const fs::path& working_directory, const FetchModel& fetch) {
+Result<fs::path> find_model(const std::string& name, const fs::path& working_directory,
+                            const FetchModel& fetch) {
   std::error_code error;
   const fs::path here = working_directory / name;
   if (fs::exists(here, error)) return here;
@@ -160,24 +172,28 @@ Result<fs::path> find_model(const std::string& name, const fs::path& working_dir
     const fs::path snapshot = model / "snapshots" / revision->substr(0, revision->find_first_of(" \r\n"));
     if (fs::exists(snapshot / "tokenizer.json", error)) return snapshot;
   }
-  std::string message = "no tokenizer " + name + ": neither a path (" + here.string() + ") nor a model with a tokenizer.json in " +
-                        hub_cache().string();
+  std::string message = "no tokenizer " + name + ": neither a path (" + here.string() +
+                        ") nor a model with a tokenizer.json in " + hub_cache().string();
   if (!may_be_on_the_hub(name)) return Error{ErrorCode::invalid_argument, message};
-  if (!fetch) return Error{ErrorCode::invalid_argument, message + "; `hf download " + name + "` fetches one from the hub"};
+  if (!fetch)
+    return Error{ErrorCode::invalid_argument,
+                 message + "; `hf download " + name + "` fetches one from the hub"};
   Result<fs::path> fetched = fetch(name);
-  if (!fetched.ok()) return Error{fetched.error().code, message + "; and from the hub: " + fetched.error().message};
+  if (!fetched.ok())
+    return Error{fetched.error().code, message + "; and from the hub: " + fetched.error().message};
   if (!fs::exists(*fetched / "tokenizer.json", error))
     return Error{ErrorCode::invalid_argument, message + "; and the model on the hub has no tokenizer.json"};
   return fetched;
 }
 
-Result<TrainingConfig> parse_training_config(std::string_view text, const fs::path& file, const fs::path& working_directory,
-                                             const FetchModel& fetch) {
+Result<TrainingConfig> parse_training_config(std::string_view text, const fs::path& file,
+                                             const fs::path& working_directory, const FetchModel& fetch) {
   TrainingConfig result;
   // The library below throws where a value is not what it is asked for; ConfigReader asks first.
   try {
     const Json json = Json::parse(text);
-    if (!json.is_object()) return Error{ErrorCode::invalid_argument, file.string() + ": expected one JSON object"};
+    if (!json.is_object())
+      return Error{ErrorCode::invalid_argument, file.string() + ": expected one JSON object"};
     LMEMO_TRY(read(ConfigReader(json, file, working_directory), file, working_directory, fetch, result));
   } catch (const std::exception& error) {
     return Error{ErrorCode::invalid_argument, file.string() + ": not JSON: " + error.what()};
@@ -185,7 +201,8 @@ Result<TrainingConfig> parse_training_config(std::string_view text, const fs::pa
   return result;
 }
 
-Result<TrainingConfig> read_training_config(const fs::path& file, const fs::path& working_directory, const FetchModel& fetch) {
+Result<TrainingConfig> read_training_config(const fs::path& file, const fs::path& working_directory,
+                                            const FetchModel& fetch) {
   LMEMO_ASSIGN(const std::string text, read_text_file(file, uint64_t{16} << 20));
   return parse_training_config(text, file, working_directory, fetch);
 }

@@ -8,7 +8,8 @@ class FenwickTree {
  public:
   explicit FenwickTree(size_t size) : sums_(size + 1) {}
   void add(size_t place, int32_t amount) {
-    for (++place; place < sums_.size(); place += place & (~place + 1)) sums_[place] += static_cast<uint32_t>(amount);
+    for (++place; place < sums_.size(); place += place & (~place + 1))
+      sums_[place] += static_cast<uint32_t>(amount);
   }
   // Of the elements before `place`.
   uint32_t sum_before(size_t place) const {

@@ -21,7 +21,8 @@ constexpr size_t kMaxLineBytes = 16 << 20;
 Status for_each_line(const std::filesystem::path& path, const Watch& watch,
                      const std::function<void(std::string_view, uint64_t)>& visit) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return Error{ErrorCode::io_error, "cannot read the trace " + path.string() + ": " + std::strerror(errno)};
+  if (file < 0)
+    return Error{ErrorCode::io_error, "cannot read the trace " + path.string() + ": " + std::strerror(errno)};
   std::string buffer;
   uint64_t number = 0, byte_count = 0;
   bool is_too_long = false;
@@ -33,7 +34,8 @@ Status for_each_line(const std::filesystem::path& path, const Watch& watch,
     do got = ::read(file, buffer.data() + kept, kReadBytes);
     while (got < 0 && errno == EINTR);
     if (got < 0) {
-      status = Error{ErrorCode::io_error, "cannot read the trace " + path.string() + ": " + std::strerror(errno)};
+      status =
+          Error{ErrorCode::io_error, "cannot read the trace " + path.string() + ": " + std::strerror(errno)};
       break;
     }
     buffer.resize(kept + static_cast<size_t>(got));
@@ -41,7 +43,8 @@ Status for_each_line(const std::filesystem::path& path, const Watch& watch,
     size_t start = 0;
     for (size_t end; (end = buffer.find('\n', std::max(start, kept))) != std::string::npos; start = end + 1) {
       // The rest of a line that was given up belongs to it.
-      visit(is_too_long ? std::string_view("…") : std::string_view(buffer).substr(start, end - start), ++number);
+      visit(is_too_long ? std::string_view("…") : std::string_view(buffer).substr(start, end - start),
+            ++number);
       is_too_long = false;
     }
     buffer.erase(0, start);
@@ -111,7 +114,8 @@ class Analysis {
   }
 
   void add(const TraceLine& line, uint64_t number) {
-    if (report_.total.lookups() + report_.total.failures == 0) report_.first_time_seconds = report_.last_time_seconds = line.time_seconds;
+    if (report_.total.lookups() + report_.total.failures == 0)
+      report_.first_time_seconds = report_.last_time_seconds = line.time_seconds;
     report_.first_time_seconds = std::min(report_.first_time_seconds, line.time_seconds);
     report_.last_time_seconds = std::max(report_.last_time_seconds, line.time_seconds);
     TraceCounts& op = report_.by_op[line.op];
@@ -146,7 +150,8 @@ class Analysis {
     }
   }
 
-  static uint32_t number_of(std::unordered_map<std::string, uint32_t>& numbers, const std::string& name, std::vector<MeanCost>& costs) {
+  static uint32_t number_of(std::unordered_map<std::string, uint32_t>& numbers, const std::string& name,
+                            std::vector<MeanCost>& costs) {
     const auto [place, is_new] = numbers.try_emplace(name, static_cast<uint32_t>(numbers.size()));
     if (is_new) costs.emplace_back();
     return place->second;
@@ -203,7 +208,8 @@ class Analysis {
 Result<TraceReport> analyse_trace(const std::filesystem::path& path, size_t slowest, const Watch& watch) {
   TraceReport report;
   Analysis analysis(report, slowest);
-  LMEMO_TRY(for_each_line(path, watch, [&](std::string_view line, uint64_t number) { analysis.add(line, number); }));
+  LMEMO_TRY(for_each_line(path, watch,
+                          [&](std::string_view line, uint64_t number) { analysis.add(line, number); }));
   analysis.finish();
   return report;
 }

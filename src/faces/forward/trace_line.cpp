@@ -37,7 +37,9 @@ class Cursor {
   }
 
   char peek() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\r' || text_[at_] == '\n')) ++at_;
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\r' || text_[at_] == '\n'))
+      ++at_;
     return at_ < text_.size() ? text_[at_] : '\0';
   }
   bool take(char expected) {
@@ -95,7 +97,8 @@ class Cursor {
     const char* const first = text_.data() + at_;
     const char* const last = text_.data() + text_.size();
     // from_chars also takes "inf" and "nan", which JSON does not know.
-    if (first == last || (*first != '-' && (*first < '0' || *first > '9'))) return wrong("a number was expected");
+    if (first == last || (*first != '-' && (*first < '0' || *first > '9')))
+      return wrong("a number was expected");
     const auto end = std::from_chars(first, last, value);
     if (end.ec != std::errc() || !std::isfinite(value)) return wrong("a number was expected");
     at_ += static_cast<size_t>(end.ptr - first);
@@ -142,10 +145,14 @@ class Cursor {
     uint32_t value = 0;
     for (int digit = 0; digit < 4; ++digit) {
       const char letter = at_ < text_.size() ? text_[at_] : '\0';
-      if (letter >= '0' && letter <= '9') value = value * 16 + static_cast<uint32_t>(letter - '0');
-      else if (letter >= 'a' && letter <= 'f') value = value * 16 + static_cast<uint32_t>(letter - 'a' + 10);
-      else if (letter >= 'A' && letter <= 'F') value = value * 16 + static_cast<uint32_t>(letter - 'A' + 10);
-      else return wrong("four hex digits were expected");
+      if (letter >= '0' && letter <= '9')
+        value = value * 16 + static_cast<uint32_t>(letter - '0');
+      else if (letter >= 'a' && letter <= 'f')
+        value = value * 16 + static_cast<uint32_t>(letter - 'a' + 10);
+      else if (letter >= 'A' && letter <= 'F')
+        value = value * 16 + static_cast<uint32_t>(letter - 'A' + 10);
+      else
+        return wrong("four hex digits were expected");
       ++at_;
     }
     return value;
@@ -155,7 +162,16 @@ class Cursor {
   size_t at_ = 0;
 };
 
-enum Member : unsigned { kTs = 1, kWall = 2, kHit = 4, kOp = 8, kView = 16, kPrompt = 32, kTopK = 64, kAll = 127 };
+enum Member : unsigned {
+  kTs = 1,
+  kWall = 2,
+  kHit = 4,
+  kOp = 8,
+  kView = 16,
+  kPrompt = 32,
+  kTopK = 64,
+  kAll = 127
+};
 
 Status read_member(Cursor& cursor, const std::string& name, TraceLine& line, unsigned& found) {
   if (name == "ts") {
@@ -210,7 +226,8 @@ Result<TraceLine> read_trace_line(std::string_view text) {
   if (line.wall_ms < 0) return Error{ErrorCode::corruption, "wall_ms is negative"};
   constexpr const char* kNames[] = {"ts", "wall_ms", "hit", "op", "view_id", "prompt_hash", "top_k"};
   for (unsigned bit = 0; bit < 7; ++bit)
-    if ((found & 1u << bit) == 0) return Error{ErrorCode::corruption, std::string(kNames[bit]) + " is missing"};
+    if ((found & 1u << bit) == 0)
+      return Error{ErrorCode::corruption, std::string(kNames[bit]) + " is missing"};
   return line;
 }
 

@@ -85,7 +85,9 @@ struct TimeScale {
     const auto age_ticks = static_cast<double>(static_cast<int64_t>(now_ticks - ticks));
     return (now_ns - static_cast<int64_t>(age_ticks * tick_ns)) / 1000;
   }
-  uint64_t wall_ns(uint64_t ticks) const { return static_cast<uint64_t>(static_cast<double>(ticks) * tick_ns); }
+  uint64_t wall_ns(uint64_t ticks) const {
+    return static_cast<uint64_t>(static_cast<double>(ticks) * tick_ns);
+  }
 };
 
 // A line under construction, in memory that is large enough.
@@ -102,7 +104,8 @@ class LineWriter {
     at_ = std::to_chars(at_, at_ + 24, value / 1'000'000).ptr;
     *at_++ = '.';
     uint64_t fraction = value % 1'000'000;
-    for (int place = 5; place >= 0; --place, fraction /= 10) at_[place] = static_cast<char>('0' + fraction % 10);
+    for (int place = 5; place >= 0; --place, fraction /= 10)
+      at_[place] = static_cast<char>('0' + fraction % 10);
     at_ += 6;
   }
   void number(double value) {
@@ -127,15 +130,19 @@ char* write_line(char* at, const QueuedEvent& event, const char* texts, const Ti
   const bool has_time = (event.flags & TraceEvent::has_time) != 0;
   LineWriter line(at);
   line.text("{\"ts\": ");
-  if (has_time) line.number(std::bit_cast<double>(event.end_ticks));
-  else line.millionths(static_cast<uint64_t>(std::max<int64_t>(0, scale.time_us(event.end_ticks))));
+  if (has_time)
+    line.number(std::bit_cast<double>(event.end_ticks));
+  else
+    line.millionths(static_cast<uint64_t>(std::max<int64_t>(0, scale.time_us(event.end_ticks))));
   line.text(", \"probe\": ");
   line.text(probe.empty() ? "null" : probe);
   line.text(", ");
   line.text(label);
   line.text(", \"wall_ms\": ");
-  if (has_time) line.number(std::bit_cast<double>(event.wall_ticks));
-  else line.millionths(scale.wall_ns(event.wall_ticks));
+  if (has_time)
+    line.number(std::bit_cast<double>(event.wall_ticks));
+  else
+    line.millionths(scale.wall_ns(event.wall_ticks));
   line.text((event.flags & TraceEvent::hit) != 0 ? ", \"hit\": true" : ", \"hit\": false");
   if ((event.flags & TraceEvent::waited) != 0) line.text(", \"waited\": true");
   if (!error.empty()) {
@@ -213,8 +220,8 @@ std::string trace_prompt_hash(std::string_view prompt_wtf8) {
   return to_hex(Bytes(sha256(bytes_of(prompt_wtf8)).bytes).first(16));
 }
 
-std::string trace_label(std::string_view view_id_json, std::string_view prompt_hash_json, std::string_view top_k_json,
-                        std::string_view op_json) {
+std::string trace_label(std::string_view view_id_json, std::string_view prompt_hash_json,
+                        std::string_view top_k_json, std::string_view op_json) {
   std::string label = "\"view_id\": ";
   label += view_id_json;
   label += ", \"prompt_hash\": ";
@@ -228,13 +235,17 @@ std::string trace_label(std::string_view view_id_json, std::string_view prompt_h
 Result<std::unique_ptr<TraceWriter>> TraceWriter::open(const std::filesystem::path& path) {
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::absolute(path, error);
-  if (!error && absolute.has_parent_path()) std::filesystem::create_directories(absolute.parent_path(), error);
+  if (!error && absolute.has_parent_path())
+    std::filesystem::create_directories(absolute.parent_path(), error);
   if (error)
-    return Error{ErrorCode::io_error, "trace " + path.string() + ": cannot make its directory: " + error.message()};
-  const bool is_torn = ends_inside_a_line(absolute);  // Its last writer was killed; what we add begins a line of its own.
+    return Error{ErrorCode::io_error,
+                 "trace " + path.string() + ": cannot make its directory: " + error.message()};
+  // Its last writer was killed; what we add begins a line of its own.
+  const bool is_torn = ends_inside_a_line(absolute);
   const int file = ::open(absolute.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (file < 0)
-    return Error{ErrorCode::io_error, "trace " + path.string() + ": cannot be opened: " + std::strerror(errno)};
+    return Error{ErrorCode::io_error,
+                 "trace " + path.string() + ": cannot be opened: " + std::strerror(errno)};
   std::unique_ptr<TraceWriter> writer(new TraceWriter(absolute, file));
   writer->is_torn_ = is_torn;
   ForkHandlers::install();
@@ -266,7 +277,8 @@ void TraceWriter::write(const TraceEvent& event) {
   {
     const std::lock_guard lock(stripe.mutex);
     before = stripe.byte_count;
-    if (stripe.events.size() < before + byte_count) stripe.events.resize(std::max<size_t>(2 * before, 64 << 10) + byte_count);
+    if (stripe.events.size() < before + byte_count)
+      stripe.events.resize(std::max<size_t>(2 * before, 64 << 10) + byte_count);
     char* at = stripe.events.data() + before;
     std::memcpy(at, &queued, sizeof queued);
     at += sizeof queued;
@@ -301,7 +313,8 @@ void TraceWriter::run() {
   std::unique_lock lock(mutex_);
   while (true) {
     wake_.wait(lock, [&] { return has_events_.load() || wants_drain_ || is_stopping_; });
-    if (!wants_drain_ && !is_stopping_) wake_.wait_for(lock, kInterval, [&] { return wants_drain_ || is_stopping_; });
+    if (!wants_drain_ && !is_stopping_)
+      wake_.wait_for(lock, kInterval, [&] { return wants_drain_ || is_stopping_; });
     wants_drain_ = false;
     const bool is_last = is_stopping_;
     lock.unlock();
@@ -340,7 +353,8 @@ void TraceWriter::drain() {
         write_out();
         if (text_bytes + kFrameBytes > buffer_.size()) buffer_.resize(text_bytes + kFrameBytes);
       }
-      used = static_cast<size_t>(write_line(buffer_.data() + used, event, taken.data() + at, scale) - buffer_.data());
+      used = static_cast<size_t>(write_line(buffer_.data() + used, event, taken.data() + at, scale) -
+                                 buffer_.data());
       at += text_bytes;
       ++line_count;
     }

@@ -31,8 +31,8 @@ std::string json_quoted(std::string_view wtf8);
 // The 32 hex digits under which a prompt appears in a trace: the first half of its SHA-256.
 std::string trace_prompt_hash(std::string_view prompt_wtf8);
 // The middle of a line, of JSON texts: "view_id": …, "prompt_hash": …, "top_k": …, "op": …
-std::string trace_label(std::string_view view_id_json, std::string_view prompt_hash_json, std::string_view top_k_json,
-                        std::string_view op_json);
+std::string trace_label(std::string_view view_id_json, std::string_view prompt_hash_json,
+                        std::string_view top_k_json, std::string_view op_json);
 
 struct TraceEvent {
   enum Flags : uint8_t { miss = 0, hit = 1, waited = 2, has_time = 4 };
@@ -81,7 +81,8 @@ class TraceWriter {
     std::mutex mutex;  // Guards everything below.
     std::vector<char> events;
     size_t byte_count = 0;
-    std::vector<char> spare;  // Guarded by drain_mutex_: the two take turns, so that steady tracing takes no new memory.
+    std::vector<char>
+        spare;  // Guarded by drain_mutex_: the two take turns, so that steady tracing takes no new memory.
   };
 
   TraceWriter(std::filesystem::path path, int file) : path_(std::move(path)), file_(file) {}

@@ -44,7 +44,8 @@ size_t packed_width(ElementType type, Bytes data, uint64_t count) {
   uint64_t all_bits = 0;
   with_integer(type, [&](auto sample) {
     using T = decltype(sample);
-    for (uint64_t i = 0; i < count; ++i) all_bits |= static_cast<uint64_t>(static_cast<int64_t>(element<T>(data, i)));
+    for (uint64_t i = 0; i < count; ++i)
+      all_bits |= static_cast<uint64_t>(static_cast<int64_t>(element<T>(data, i)));
   });
   return std::max<size_t>(1, (static_cast<size_t>(std::bit_width(all_bits)) + 7) / 8);
 }
@@ -189,7 +190,8 @@ void ValueWriter::array(ValueTag array_tag, const ArrayShape& shape, Bytes data,
   if (is_integer(shape.type) && size > 1) {
     if (const size_t width = packed_width(shape.type, data, elements); width < size) {
       out_[form_place] = static_cast<char>(width);
-      for (uint64_t i = 0; i < elements; ++i) out_.append(reinterpret_cast<const char*>(data.data()) + i * size, width);
+      for (uint64_t i = 0; i < elements; ++i)
+        out_.append(reinterpret_cast<const char*>(data.data()) + i * size, width);
       return;
     }
   }
@@ -234,7 +236,8 @@ Result<std::string_view> ValueReader::field_name() { return counted_text(); }
 Status ValueReader::begin() {
   LMEMO_ASSIGN(const Bytes version, take(1));
   if (static_cast<uint8_t>(version[0]) == kValueVersion) return {};
-  return Error{ErrorCode::incompatible, "stored value: version " + std::to_string(static_cast<uint8_t>(version[0])) +
+  return Error{ErrorCode::incompatible, "stored value: version " +
+                                            std::to_string(static_cast<uint8_t>(version[0])) +
                                             ", this lmemo reads " + std::to_string(kValueVersion)};
 }
 
@@ -249,7 +252,8 @@ Status ValueReader::read_array(ValueItem& item) {
   item.form = static_cast<uint8_t>(head[1]);
   const auto dimensions = static_cast<uint8_t>(head[2]);
   if (type > kLastType) return damaged("an array of type " + std::to_string(type));
-  if (dimensions > kMaxArrayDimensions) return damaged("an array of " + std::to_string(dimensions) + " dimensions");
+  if (dimensions > kMaxArrayDimensions)
+    return damaged("an array of " + std::to_string(dimensions) + " dimensions");
   if (item.tag == ValueTag::scalar && dimensions != 0) return damaged("a scalar with dimensions");
   item.shape.type = static_cast<ElementType>(type);
   // The product of all that are not zero stays in range, so that no order of multiplying overflows.
@@ -260,8 +264,10 @@ Status ValueReader::read_array(ValueItem& item) {
     if (dimension > kMaxDimension || (dimension > 0 && elements > kMaxDimension / dimension))
       return damaged("an array that no memory holds");
     item.shape.dimensions.push_back(dimension);
-    if (dimension == 0) is_empty = true;
-    else elements *= dimension;
+    if (dimension == 0)
+      is_empty = true;
+    else
+      elements *= dimension;
   }
   if (is_empty) elements = 0;
 
@@ -271,7 +277,8 @@ Status ValueReader::read_array(ValueItem& item) {
       return damaged("half precision of what is not a float");
     width = 2;
   } else if (item.form != kRawForm) {
-    if (!is_integer(item.shape.type) || item.form >= width) return damaged("form " + std::to_string(item.form) + " of an array");
+    if (!is_integer(item.shape.type) || item.form >= width)
+      return damaged("form " + std::to_string(item.form) + " of an array");
     width = item.form;
   }
   LMEMO_ASSIGN(item.data, take(elements * width));
@@ -320,7 +327,8 @@ Result<ValueItem> ValueReader::next() {
     case ValueTag::tuple: {
       LMEMO_ASSIGN(item.count, count());
       // Nobody reserves room for more than can follow.
-      if (item.count > rest_.size() / least_bytes_each) return damaged("a container that is longer than the value");
+      if (item.count > rest_.size() / least_bytes_each)
+        return damaged("a container that is longer than the value");
       break;
     }
     case ValueTag::array:
@@ -337,7 +345,8 @@ void ValueItem::unpack_array(std::byte* out) const {
   if (form == kRawForm) {
     std::memcpy(out, data.data(), data.size());
   } else if (form == kHalfForm) {
-    shape.type == ElementType::f32 ? unpack_halves<float>(data, elements, out) : unpack_halves<double>(data, elements, out);
+    shape.type == ElementType::f32 ? unpack_halves<float>(data, elements, out)
+                                   : unpack_halves<double>(data, elements, out);
   } else {
     std::memset(out, 0, elements * size);
     for (uint64_t i = 0; i < elements; ++i) std::memcpy(out + i * size, data.data() + i * form, form);

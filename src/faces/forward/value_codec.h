@@ -42,7 +42,23 @@ enum class ValueTag : uint8_t {
   scalar = 14,  // An array without dimensions that was not one.
 };
 
-enum class ElementType : uint8_t { boolean, i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64, c64, c128, bf16 };
+enum class ElementType : uint8_t {
+  boolean,
+  i8,
+  i16,
+  i32,
+  i64,
+  u8,
+  u16,
+  u32,
+  u64,
+  f16,
+  f32,
+  f64,
+  c64,
+  c128,
+  bf16
+};
 size_t bytes_per_element(ElementType type);
 bool is_integer(ElementType type);
 

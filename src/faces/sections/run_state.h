@@ -41,12 +41,14 @@ struct SectionRun::State {
   std::string changed_fields;  // Since the last sync by another recipe, in words.
 
   const FileState& file(size_t row) const { return sources[rows[row].source].files[rows[row].file]; }
-  uint64_t cut(uint64_t tokens) const { return options.sequence_len > 0 ? std::min(tokens, options.sequence_len) : tokens; }
+  uint64_t cut(uint64_t tokens) const {
+    return options.sequence_len > 0 ? std::min(tokens, options.sequence_len) : tokens;
+  }
 };
 
 // What the tokenizer gets: normalised, with the end-of-sequence text. The view is into one of the two buffers.
-std::string_view text_to_tokenize(std::string_view normalized, const std::optional<std::string>& eos, std::string& bytes,
-                                  std::string& scratch);
+std::string_view text_to_tokenize(std::string_view normalized, const std::optional<std::string>& eos,
+                                  std::string& bytes, std::string& scratch);
 // Neither truncation nor padding of the tokenizer's file count: as a trainer calls it.
 EncodeOptions section_encode_options();
 TokenWidth width_of(const SectionRecipe& recipe);

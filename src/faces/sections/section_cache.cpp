@@ -45,7 +45,8 @@ TokenSums token_sums(const SectionRun::State& run) {
   TokenSums sums;
   for (const SourceState& source : run.sources)
     for (const FileState& file : source.files)
-      (file.outcome == Outcome::hit ? sums.hits : sums.misses) += file.outcome == Outcome::hit || file.outcome == Outcome::miss ? file.entry.number : 0;
+      (file.outcome == Outcome::hit ? sums.hits : sums.misses) +=
+          file.outcome == Outcome::hit || file.outcome == Outcome::miss ? file.entry.number : 0;
   return sums;
 }
 
@@ -61,10 +62,12 @@ std::string source_names(std::span<const SectionSource> sources, const SectionRu
 
 }  // namespace
 
-SectionCache::SectionCache(std::shared_ptr<Store> store, std::filesystem::path directory, SectionRecipe recipe)
+SectionCache::SectionCache(std::shared_ptr<Store> store, std::filesystem::path directory,
+                           SectionRecipe recipe)
     : store_(std::move(store)), directory_(std::move(directory)), recipe_(std::move(recipe)) {}
 
-Result<SectionRun> SectionCache::sync(std::span<const SectionSource> sources, const SyncOptions& options, const Watch& watch) const {
+Result<SectionRun> SectionCache::sync(std::span<const SectionSource> sources, const SyncOptions& options,
+                                      const Watch& watch) const {
   auto run = std::make_shared<SectionRun::State>();
   run->store = store_;
   run->recipe = recipe_;
@@ -84,7 +87,8 @@ Result<SectionRun> SectionCache::sync(std::span<const SectionSource> sources, co
   SyncStats& stats = run->stats;
   if (options.use_cache) {
     const StoreStats store = store_->stats();
-    if (const auto kind = store.kinds.find(kSectionsKind); kind != store.kinds.end()) stats.cache_bytes_after = kind->second.stored_bytes;
+    if (const auto kind = store.kinds.find(kSectionsKind); kind != store.kinds.end())
+      stats.cache_bytes_after = kind->second.stored_bytes;
   }
   const std::filesystem::path metrics = directory / "metrics.db";
   const std::string tokenizer = recipe_.tokenizer_identity.hex();
@@ -108,7 +112,8 @@ Result<SectionRun> SectionCache::sync(std::span<const SectionSource> sources, co
     record.total_tokens = stats.total_tokens;
     record.tokenized_tokens = sums.misses;
     for (size_t i = 0; i < kMissReasons; ++i)
-      if (stats.misses_by_reason[i] > 0) record.miss_reasons[std::string(name_of(static_cast<MissReason>(i)))] = stats.misses_by_reason[i];
+      if (stats.misses_by_reason[i] > 0)
+        record.miss_reasons[std::string(name_of(static_cast<MissReason>(i)))] = stats.misses_by_reason[i];
     if (const Status recorded = record_run(metrics, record); !recorded.ok()) {
       run->notices.push_back(recorded.error().message);
       if (options.on_notice) options.on_notice(recorded.error().message);

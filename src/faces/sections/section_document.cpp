@@ -36,15 +36,19 @@ Result<SectionDocument> read_document(const std::filesystem::path& path, const s
   const std::filesystem::path folder = file.parent_path();
   for (const DocumentSourceEntry& entry : parsed->sources) {
     std::filesystem::path source = entry.path;
-    if (entry.path == "~") source = home;
-    else if (entry.path.starts_with("~/")) source = home / entry.path.substr(2);
+    if (entry.path == "~")
+      source = home;
+    else if (entry.path.starts_with("~/"))
+      source = home / entry.path.substr(2);
     source = std::filesystem::weakly_canonical(folder / source, error);
     if (error) return errno_error(error.value(), "read", folder / entry.path);
     if (!is_below(source, folder)) {
       if (parsed->is_strict)
-        return Error{ErrorCode::invalid_argument, path.string() + ": source " + entry.path + " leads to " + source.string() +
-                                                      ", outside " + folder.string() + "; sources_policy is strict"};
-      document.warnings.push_back(path.string() + ": source " + entry.path + " is outside the document's directory");
+        return Error{ErrorCode::invalid_argument, path.string() + ": source " + entry.path + " leads to " +
+                                                      source.string() + ", outside " + folder.string() +
+                                                      "; sources_policy is strict"};
+      document.warnings.push_back(path.string() + ": source " + entry.path +
+                                  " is outside the document's directory");
     }
     document.sources.push_back({source, entry.include, entry.exclude, entry.max_files.value_or(0),
                                 entry.max_bytes_per_file.value_or(0),

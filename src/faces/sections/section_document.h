@@ -12,7 +12,7 @@ namespace lmemo {
 inline constexpr uint64_t kDefaultPruneDays = 90;
 
 struct SectionDocument {
-  std::string id;     // dlm_id; empty for what is no document.
+  std::string id;  // dlm_id; empty for what is no document.
   std::vector<SectionSource> sources;
   std::optional<uint64_t> sequence_len;
   std::optional<bool> cache_enabled;

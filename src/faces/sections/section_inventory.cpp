@@ -12,7 +12,8 @@ namespace lmemo {
 namespace {
 
 bool is_one_of(const std::string& root, const std::vector<std::filesystem::path>& roots) {
-  return std::any_of(roots.begin(), roots.end(), [&](const std::filesystem::path& path) { return path.string() == root; });
+  return std::any_of(roots.begin(), roots.end(),
+                     [&](const std::filesystem::path& path) { return path.string() == root; });
 }
 
 void add_keys(const StatMemory& memory, DigestSet& keys) {
@@ -78,9 +79,11 @@ Result<SectionInventory> take_inventory(Store& store, const std::filesystem::pat
     if (const Result<Key> key = entry.key(); key.ok())
       for (const Field& field : key->fields())
         if (field.name == "tokenizer")
-          if (const Blob* blob = std::get_if<Blob>(&field.value.variant()); blob && blob->bytes.size() == sizeof(Digest)) {
+          if (const Blob* blob = std::get_if<Blob>(&field.value.variant());
+              blob && blob->bytes.size() == sizeof(Digest)) {
             Digest digest;
-            std::copy_n(reinterpret_cast<const std::byte*>(blob->bytes.data()), sizeof digest, digest.bytes.begin());
+            std::copy_n(reinterpret_cast<const std::byte*>(blob->bytes.data()), sizeof digest,
+                        digest.bytes.begin());
             tokenizer = digest.hex();
           }
     for (SectionTotal* total : {&inventory.all, &inventory.by_tokenizer[tokenizer]}) {
@@ -96,7 +99,8 @@ SectionFilter sections_of(const std::filesystem::path& directory,
                           const std::vector<std::filesystem::path>& roots, int64_t before_ns) {
   if (roots.empty()) return [before_ns](const EntryInfo& entry) { return entry.accessed_ns < before_ns; };
   DigestSet keys, others;
-  for (const FoundMemory& found : tree_memories(directory)) add_keys(*found.memory, is_one_of(found.label.root, roots) ? keys : others);
+  for (const FoundMemory& found : tree_memories(directory))
+    add_keys(*found.memory, is_one_of(found.label.root, roots) ? keys : others);
   for (const Digest& key : others) keys.erase(key);
   return [before_ns, keys = std::move(keys)](const EntryInfo& entry) {
     return entry.accessed_ns < before_ns && keys.contains(entry.digest);
@@ -157,7 +161,8 @@ Result<SectionRecipe> section_recipe(const std::filesystem::path& path, const st
   for (const auto& [role, token] : settings.special_tokens)
     if (!recipe.eos_token && role == "eos_token") recipe.eos_token = token;
   if (!recipe.eos_token && eos == EosChoice::always)
-    return Error{ErrorCode::invalid_argument, path.string() + ": names no eos_token; give it with --eos-token, or leave --eos away"};
+    return Error{ErrorCode::invalid_argument,
+                 path.string() + ": names no eos_token; give it with --eos-token, or leave --eos away"};
   return recipe;
 }
 

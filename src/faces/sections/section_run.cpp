@@ -22,7 +22,8 @@ std::vector<Field> recipe_fields(const SectionRecipe& recipe) {
 }  // namespace
 
 std::string_view name_of(MissReason reason) {
-  constexpr std::array<std::string_view, kMissReasons> names = {"new", "edited", "tokenizer_changed", "options_changed", "evicted", "damaged"};
+  constexpr std::array<std::string_view, kMissReasons> names = {
+      "new", "edited", "tokenizer_changed", "options_changed", "evicted", "damaged"};
   return names[static_cast<size_t>(reason)];
 }
 
@@ -37,11 +38,12 @@ Digest SectionRecipe::identity() const {
   return key.ok() ? key->digest() : Digest{};
 }
 
-std::string_view text_to_tokenize(std::string_view normalized, const std::optional<std::string>& eos, std::string& bytes,
-                                  std::string& scratch) {
+std::string_view text_to_tokenize(std::string_view normalized, const std::optional<std::string>& eos,
+                                  std::string& bytes, std::string& scratch) {
   if (!eos || normalized.ends_with(*eos)) return normalized;
   // The text lies at the end of one of the two: append there, and take the view anew, since the buffer may have moved.
-  const bool is_in_bytes = normalized.data() >= bytes.data() && normalized.data() <= bytes.data() + bytes.size();
+  const bool is_in_bytes =
+      normalized.data() >= bytes.data() && normalized.data() <= bytes.data() + bytes.size();
   std::string& buffer = is_in_bytes ? bytes : scratch;
   const size_t from = static_cast<size_t>(normalized.data() - buffer.data()), length = normalized.size();
   buffer.resize(from + length);
@@ -58,7 +60,9 @@ EncodeOptions section_encode_options() {
 
 TokenWidth width_of(const SectionRecipe& recipe) { return token_width_for(recipe.tokenizer->vocab_size()); }
 
-void TokenRow::unpack(uint32_t* to) const { unpack_tokens(packed_, static_cast<TokenWidth>(bytes_per_id_), to); }
+void TokenRow::unpack(uint32_t* to) const {
+  unpack_tokens(packed_, static_cast<TokenWidth>(bytes_per_id_), to);
+}
 
 std::vector<uint32_t> TokenRow::ids() const {
   std::vector<uint32_t> ids(size());
@@ -69,11 +73,15 @@ std::vector<uint32_t> TokenRow::ids() const {
 const SyncStats& SectionRun::stats() const { return state_->stats; }
 size_t SectionRun::size() const { return state_->rows.size(); }
 const std::vector<std::string>& SectionRun::notices() const { return state_->notices; }
-unsigned SectionRun::bytes_per_id() const { return static_cast<unsigned>(bytes_per_token(width_of(state_->recipe))); }
+unsigned SectionRun::bytes_per_id() const {
+  return static_cast<unsigned>(bytes_per_token(width_of(state_->recipe)));
+}
 Outcome SectionRun::outcome(size_t index) const { return state_->file(index).outcome; }
 MissReason SectionRun::reason(size_t index) const { return state_->file(index).reason; }
 uint64_t SectionRun::token_count(size_t index) const { return state_->cut(state_->file(index).entry.number); }
-Result<Key> SectionRun::key(size_t index) const { return state_->recipe.key_of(state_->file(index).entry.content); }
+Result<Key> SectionRun::key(size_t index) const {
+  return state_->recipe.key_of(state_->file(index).entry.content);
+}
 
 std::filesystem::path SectionRun::path(size_t index) const {
   const State::Place place = state_->rows[index];
@@ -99,7 +107,8 @@ Result<TokenRow> SectionRun::row(size_t index) const {
   if (state.options.use_cache) {
     if (std::optional<Hit> hit = state.store->find(file.entry.note)) {
       const Bytes value = hit->value();
-      if (const auto section = decode_section(value)) return cut_row(state, *section, std::move(hit), nullptr);
+      if (const auto section = decode_section(value))
+        return cut_row(state, *section, std::move(hit), nullptr);
     }
   }
   // Damaged, evicted, or never stored: once more from the file.
@@ -112,7 +121,8 @@ Result<TokenRow> SectionRun::row(size_t index) const {
   if (sha256(bytes_of(text)) != file.entry.content)
     return Error{ErrorCode::incompatible, path(index).string() + ": changed since it was synced; sync again"};
   const std::string_view texts[] = {text_to_tokenize(text, state.recipe.eos_token, bytes, scratch)};
-  LMEMO_ASSIGN(const TokenBatch batch, state.recipe.tokenizer->encode_batch(texts, section_encode_options(), 1));
+  LMEMO_ASSIGN(const TokenBatch batch,
+               state.recipe.tokenizer->encode_batch(texts, section_encode_options(), 1));
   auto value = std::make_shared<const std::string>(encode_section(batch[0], width_of(state.recipe)));
   if (state.options.use_cache) {
     LMEMO_ASSIGN(const Key key, this->key(index));
@@ -148,7 +158,8 @@ Result<std::string> SectionRun::explain(const std::filesystem::path& path) const
       }
       text += "; " + format_count(file.entry.number) + " tokens";
       if (state_->cut(file.entry.number) < file.entry.number)
-        text += ", cut to " + format_count(state_->options.sequence_len) + " by sequence_len, which is no part of the key";
+        text += ", cut to " + format_count(state_->options.sequence_len) +
+                " by sequence_len, which is no part of the key";
       return text;
     }
   }

@@ -27,8 +27,8 @@ constexpr auto kLookAgain = std::chrono::milliseconds(10);
 constexpr size_t kClaimsAtOnce = 16;
 constexpr uint64_t kBeingMade = ~uint64_t{0};
 constexpr size_t kMaxNotices = 20;
-constexpr uint64_t kEntryOverheadBytes = 360;    // Record, key, index and fields; see docs/format.md.
-constexpr uint64_t kSpareShare = 8;              // Of a limit: what batches need beside what is stored.
+constexpr uint64_t kEntryOverheadBytes = 360;  // Record, key, index and fields; see docs/format.md.
+constexpr uint64_t kSpareShare = 8;            // Of a limit: what batches need beside what is stored.
 
 int64_t monotonic_ns() {
   timespec now;
@@ -51,9 +51,15 @@ struct SourceSync::Batch {
   uint64_t byte_count = 0;
 };
 
-SourceSync::SourceSync(SectionRun::State& run, SourceState& source, std::filesystem::path directory, const Watch& watch)
-    : run_(run), source_(source), store_(*run.store), watch_(watch), directory_(std::move(directory)),
-      threads_(run.options.threads > 0 ? run.options.threads : std::max(1u, std::thread::hardware_concurrency())),
+SourceSync::SourceSync(SectionRun::State& run, SourceState& source, std::filesystem::path directory,
+                       const Watch& watch)
+    : run_(run),
+      source_(source),
+      store_(*run.store),
+      watch_(watch),
+      directory_(std::move(directory)),
+      threads_(run.options.threads > 0 ? run.options.threads
+                                       : std::max(1u, std::thread::hardware_concurrency())),
       width_(width_of(run.recipe)) {}
 
 void SourceSync::notice(std::string text) {
@@ -75,7 +81,8 @@ Status SourceSync::run() {
   LMEMO_ASSIGN(source_.listing, walk_sources(source_.source.path, walk, watch_));
   const SourceListing& listing = source_.listing;
   std::error_code gone;
-  named_ = std::filesystem::canonical(source_.source.path, gone);  // A file keeps its own memory, not its directory's.
+  named_ = std::filesystem::canonical(source_.source.path,
+                                      gone);  // A file keeps its own memory, not its directory's.
   for (const std::string& link : listing.escaping_links()) {
     if (!walk.boundary.empty())
       return Error{ErrorCode::invalid_argument,
@@ -84,7 +91,8 @@ Status SourceSync::run() {
                        "; sources_policy is strict: exclude it, or make the policy permissive"};
     notice((listing.root() / link).string() + ": a symbolic link that leaves the source; left out");
   }
-  for (const std::string& name : listing.unreadable()) notice((listing.root() / name).string() + ": cannot be read; left out");
+  for (const std::string& name : listing.unreadable())
+    notice((listing.root() / name).string() + ": cannot be read; left out");
   LMEMO_ASSIGN(root_, SourceRoot::open(listing.root()));
   source_.files.resize(listing.size());
   look();
@@ -111,7 +119,8 @@ Status SourceSync::run() {
     settle_copies();
   }
   if (!directory_.empty())
-    if (const Status status = remember(); !status.ok()) notice("what was read is not remembered: " + status.error().message);
+    if (const Status status = remember(); !status.ok())
+      notice("what was read is not remembered: " + status.error().message);
   if (watch_.stopped()) return Error{ErrorCode::interrupted, "while syncing " + listing.root().string()};
   return {};
 }
@@ -180,9 +189,11 @@ void SourceSync::look() {
 MissReason SourceSync::reason_of(size_t file) const {
   const FileState& state = source_.files[file];
   if (state.reason == MissReason::damaged) return MissReason::damaged;
-  if (known_[file]) return memory_->entry(*known_[file]).note == state.entry.note ? MissReason::evicted : MissReason::edited;
+  if (known_[file])
+    return memory_->entry(*known_[file]).note == state.entry.note ? MissReason::evicted : MissReason::edited;
   if (other_ && is_in_other_[file])
-    return other_->label.has_other_tokenizer(label_of(named_, run_.recipe)) ? MissReason::tokenizer_changed : MissReason::options_changed;
+    return other_->label.has_other_tokenizer(label_of(named_, run_.recipe)) ? MissReason::tokenizer_changed
+                                                                            : MissReason::options_changed;
   return MissReason::fresh;
 }
 
@@ -256,7 +267,8 @@ void SourceSync::make_groups() {
     todo_.push_back(file);
   }
   std::random_device random;
-  std::rotate(groups_.begin(), groups_.begin() + static_cast<std::ptrdiff_t>(random() % groups_.size()), groups_.end());
+  std::rotate(groups_.begin(), groups_.begin() + static_cast<std::ptrdiff_t>(random() % groups_.size()),
+              groups_.end());
 }
 
 // Null: nothing is left. `claimed` takes groups that somebody else had: what he made of them is in the store by now, or never.
@@ -285,8 +297,10 @@ std::optional<SourceSync::Group> SourceSync::next_group(std::vector<Group>& clai
     for (size_t left = postponed_.size(); left > 0 && claimed.size() < kClaimsAtOnce; --left) {
       const Group group = postponed_.front();
       postponed_.pop_front();
-      if (is_impatient || claims_->try_claim(group.claim_first, group.claim_count)) claimed.push_back(group);
-      else postponed_.push_back(group);
+      if (is_impatient || claims_->try_claim(group.claim_first, group.claim_count))
+        claimed.push_back(group);
+      else
+        postponed_.push_back(group);
     }
     lock.unlock();
     if (claimed.empty()) {
@@ -382,8 +396,8 @@ void SourceSync::tokenize(Batch& batch) {
   if (!tokens.ok()) {
     const std::lock_guard lock(mutex_);
     for (const Batch::Text& text : batch.texts) source_.files[text.file].outcome = Outcome::failed;
-    notice((source_.listing.root() / source_.listing.path(batch.texts[0].file)).string() + " or a file near it cannot be tokenised: " +
-           tokens.error().message);
+    notice((source_.listing.root() / source_.listing.path(batch.texts[0].file)).string() +
+           " or a file near it cannot be tokenised: " + tokens.error().message);
     batch = {};
     return;
   }

@@ -20,13 +20,14 @@ namespace lmemo {
 class SourceSync {
  public:
   // `directory` empty: nothing is remembered and nothing shared.
-  SourceSync(SectionRun::State& run, SourceState& source, std::filesystem::path directory, const Watch& watch);
+  SourceSync(SectionRun::State& run, SourceState& source, std::filesystem::path directory,
+             const Watch& watch);
   // What could not be done for a single file is a notice.
   Status run();
 
  private:
   struct Group {
-    uint32_t first = 0, count = 0;         // Of todo_.
+    uint32_t first = 0, count = 0;  // Of todo_.
     uint64_t claim_first = 0, claim_count = 0;
   };
   struct Batch;
@@ -55,25 +56,25 @@ class SourceSync {
   const unsigned threads_;
   const TokenWidth width_;
   std::optional<SourceRoot> root_;
-  std::filesystem::path named_;                   // The source, resolved.
+  std::filesystem::path named_;  // The source, resolved.
   TreePlace place_;
-  std::shared_ptr<const StatMemory> memory_;      // Of this recipe.
-  std::optional<FoundMemory> other_;              // Of another one.
-  std::vector<std::optional<uint32_t>> known_;    // By file: its place in memory_.
-  std::vector<bool> is_in_other_;                 // By file: other_ has the path.
-  std::vector<uint32_t> todo_;                    // Files to read, by group.
+  std::shared_ptr<const StatMemory> memory_;    // Of this recipe.
+  std::optional<FoundMemory> other_;            // Of another one.
+  std::vector<std::optional<uint32_t>> known_;  // By file: its place in memory_.
+  std::vector<bool> is_in_other_;               // By file: other_ has the path.
+  std::vector<uint32_t> todo_;                  // Files to read, by group.
   std::optional<ClaimFile> claims_;
   bool is_memory_changed_ = false;
   uint64_t todo_bytes_ = 0;
   std::atomic<uint64_t> done_bytes_{0};
 
   std::mutex mutex_;  // Guards everything below, and notices and stats of the run, while threads work.
-  std::deque<Group> groups_;      // To be done.
-  std::deque<Group> postponed_;   // Somebody else has them.
-  std::vector<Group> finished_;   // Not yet published.
+  std::deque<Group> groups_;     // To be done.
+  std::deque<Group> postponed_;  // Somebody else has them.
+  std::vector<Group> finished_;  // Not yet published.
   int64_t last_publish_ns_ = 0;
-  std::unordered_map<Digest, uint64_t> tokens_of_;            // Sections met in this run; ~0: being made.
-  std::vector<std::pair<uint32_t, Digest>> copies_;           // Files with the content of one being made.
+  std::unordered_map<Digest, uint64_t> tokens_of_;   // Sections met in this run; ~0: being made.
+  std::vector<std::pair<uint32_t, Digest>> copies_;  // Files with the content of one being made.
 };
 
 }  // namespace lmemo

@@ -39,13 +39,15 @@ Digest view_of(const SectionSource& source, const SyncOptions& options) {
 
 std::string TreeLabel::text() const {
   std::string text;
-  for (const std::string* part : {&root, &tokenizer_name, &tokenizer, &chat_template, &eos}) append_part(text, *part);
+  for (const std::string* part : {&root, &tokenizer_name, &tokenizer, &chat_template, &eos})
+    append_part(text, *part);
   return text;
 }
 
 std::optional<TreeLabel> TreeLabel::parse(std::string_view text) {
   TreeLabel label;
-  for (std::string* part : {&label.root, &label.tokenizer_name, &label.tokenizer, &label.chat_template, &label.eos}) {
+  for (std::string* part :
+       {&label.root, &label.tokenizer_name, &label.tokenizer, &label.chat_template, &label.eos}) {
     size_t bytes = 0, digits = 0;
     for (; digits < text.size() && digits < 9 && text[digits] >= '0' && text[digits] <= '9'; ++digits)
       bytes = bytes * 10 + static_cast<size_t>(text[digits] - '0');
@@ -60,10 +62,14 @@ std::optional<TreeLabel> TreeLabel::parse(std::string_view text) {
 
 std::string TreeLabel::changes_since(const TreeLabel& other) const {
   std::string changes;
-  const auto compare = [&](std::string_view name, const std::string& before, const std::string& after, size_t shown) {
+  const auto compare = [&](std::string_view name, const std::string& before, const std::string& after,
+                           size_t shown) {
     if (before == after) return;
-    const auto said = [&](const std::string& value) { return value.empty() ? std::string("none") : value.substr(0, shown) + (value.size() > shown ? "…" : ""); };
-    changes += (changes.empty() ? "" : "; ") + std::string(name) + " changed: " + said(before) + " → " + said(after);
+    const auto said = [&](const std::string& value) {
+      return value.empty() ? std::string("none") : value.substr(0, shown) + (value.size() > shown ? "…" : "");
+    };
+    changes +=
+        (changes.empty() ? "" : "; ") + std::string(name) + " changed: " + said(before) + " → " + said(after);
   };
   compare("tokenizer", other.tokenizer, tokenizer, 12);
   compare("chat_template", other.chat_template, chat_template, 12);
@@ -73,11 +79,12 @@ std::string TreeLabel::changes_since(const TreeLabel& other) const {
 
 TreeLabel label_of(const std::filesystem::path& root, const SectionRecipe& recipe) {
   return {root.string(), recipe.tokenizer_name, recipe.tokenizer_identity.hex(),
-          recipe.chat_template ? recipe.chat_template->hex() : "", recipe.eos_token ? "text " + *recipe.eos_token : "none"};
+          recipe.chat_template ? recipe.chat_template->hex() : "",
+          recipe.eos_token ? "text " + *recipe.eos_token : "none"};
 }
 
-TreePlace place_of(const std::filesystem::path& store_directory, const std::filesystem::path& root, const SectionSource& source,
-                   const SyncOptions& options, const SectionRecipe& recipe) {
+TreePlace place_of(const std::filesystem::path& store_directory, const std::filesystem::path& root,
+                   const SectionSource& source, const SyncOptions& options, const SectionRecipe& recipe) {
   TreePlace place;
   place.folder = store_directory / "sections" / short_name(sha256(bytes_of(root.string())));
   const Digest view = view_of(source, options), identity = recipe.identity();
@@ -86,7 +93,8 @@ TreePlace place_of(const std::filesystem::path& store_directory, const std::file
   return place;
 }
 
-std::vector<FoundMemory> tree_memories(const std::filesystem::path& store_directory, const std::filesystem::path& root) {
+std::vector<FoundMemory> tree_memories(const std::filesystem::path& store_directory,
+                                       const std::filesystem::path& root) {
   std::vector<FoundMemory> found;
   std::error_code error;
   namespace fs = std::filesystem;
@@ -101,7 +109,8 @@ std::vector<FoundMemory> tree_memories(const std::filesystem::path& store_direct
         found.push_back({file.path(), *label, std::move(memory), file.last_write_time(ignored)});
     }
   }
-  std::sort(found.begin(), found.end(), [](const FoundMemory& a, const FoundMemory& b) { return a.file < b.file; });
+  std::sort(found.begin(), found.end(),
+            [](const FoundMemory& a, const FoundMemory& b) { return a.file < b.file; });
   return found;
 }
 

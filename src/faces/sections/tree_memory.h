@@ -41,8 +41,8 @@ struct TreePlace {
   std::filesystem::path file;
   Digest owner;
 };
-TreePlace place_of(const std::filesystem::path& store_directory, const std::filesystem::path& root, const SectionSource& source,
-                   const SyncOptions& options, const SectionRecipe& recipe);
+TreePlace place_of(const std::filesystem::path& store_directory, const std::filesystem::path& root,
+                   const SectionSource& source, const SyncOptions& options, const SectionRecipe& recipe);
 
 struct FoundMemory {
   std::filesystem::path file;
@@ -51,7 +51,8 @@ struct FoundMemory {
   std::filesystem::file_time_type used = {};  // When a sync last went by it.
 };
 // All that are there and sound; those of one root if it is given.
-std::vector<FoundMemory> tree_memories(const std::filesystem::path& store_directory, const std::filesystem::path& root = {});
+std::vector<FoundMemory> tree_memories(const std::filesystem::path& store_directory,
+                                       const std::filesystem::path& root = {});
 // Those that still count: of one tree and view, and tokenizers of one name, the one that was used last. The others are what a changed
 // tokenizer or option left. `being_made`: a sync that has not remembered anything yet counts as the last.
 std::vector<FoundMemory> current_memories(std::vector<FoundMemory> all, const TreePlace* being_made = nullptr,

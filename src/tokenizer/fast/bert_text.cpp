@@ -27,8 +27,10 @@ class BertText final : public TextRewriter {
       : options_(options), reference_(reference), records_(made_records()) {
     for (size_t c = 1; c < 128; ++c) {
       const uint32_t record = records_.of_ascii(static_cast<char>(c));
-      if (record == kKept) ascii_[c] = static_cast<char>(c);
-      else if ((record & 0xFF) == 1) ascii_[c] = texts_[record >> 8];
+      if (record == kKept)
+        ascii_[c] = static_cast<char>(c);
+      else if ((record & 0xFF) == 1)
+        ascii_[c] = texts_[record >> 8];
     }
   }
 
@@ -100,9 +102,13 @@ class BertText final : public TextRewriter {
   std::vector<uint32_t> made_records() {
     std::vector<uint32_t> records(kCodePoints, kKept);
     for (const auto& [first, last, properties] : property_ranges()) {
-      const auto fill = [&](uint32_t record) { std::fill(records.begin() + first, records.begin() + last + 1, record); };
-      if (options_.cleans_text && (properties.flags & kBertRemoved)) fill(kRemoved);
-      else if (options_.sets_chinese_apart && (properties.flags & kBertChinese)) fill(kSetApart);
+      const auto fill = [&](uint32_t record) {
+        std::fill(records.begin() + first, records.begin() + last + 1, record);
+      };
+      if (options_.cleans_text && (properties.flags & kBertRemoved))
+        fill(kRemoved);
+      else if (options_.sets_chinese_apart && (properties.flags & kBertChinese))
+        fill(kSetApart);
       else if ((properties.flags & (kBertBlank | kBertAccent)) || properties.combining_class != 0)
         for (char32_t c = first; c <= last; ++c) records[c] = record_by_asking(c);
     }

@@ -26,7 +26,8 @@ void CharBorders::add_token(std::string_view token) {
     while (left < std::min<size_t>(at, 4) && is_inside(token[at - left])) ++left;
     const size_t right = std::min(char_bytes(token, at), token.size() - at);
     uint64_t bit;
-    if (!is_inside(token[at - left]) && left == char_bytes(token, at - left) && right == char_bytes(token, at)) {
+    if (!is_inside(token[at - left]) && left == char_bytes(token, at - left) &&
+        right == char_bytes(token, at)) {
       bit = bit_of(char_value(border - left, left), char_value(border, right));
     } else {
       bit = bit_of(broken_part(border - left, left), broken_part(border, right));

@@ -49,7 +49,8 @@ class CharBorders {
   bool is_free_between(const char* before, const char* after, const char* end) const {
     const auto before_bytes = static_cast<size_t>(after - before);
     const size_t after_bytes = char_bytes({after, static_cast<size_t>(end - after)}, 0);
-    return is_free(after, char_value(before, before_bytes), before_bytes, char_value(after, after_bytes), after_bytes);
+    return is_free(after, char_value(before, before_bytes), before_bytes, char_value(after, after_bytes),
+                   after_bytes);
   }
 
  private:
@@ -64,7 +65,9 @@ class CharBorders {
     const uint32_t three = byte(0) << 16 | byte(1) << 8 | byte(2);
     return byte_count == 3 ? three : three << 8 | byte(3);
   }
-  static uint64_t next_hash(uint64_t hash, uint32_t character) { return (hash ^ character) * 0x9E3779B97F4A7C15; }
+  static uint64_t next_hash(uint64_t hash, uint32_t character) {
+    return (hash ^ character) * 0x9E3779B97F4A7C15;
+  }
   static uint64_t bit_of(uint64_t left, uint64_t right) {
     const uint64_t key = (left << 32 ^ right) * 0x9E3779B97F4A7C15;
     return (key ^ key >> 29) * 0xD6E8FEB86659FD93 >> 43;
@@ -72,7 +75,8 @@ class CharBorders {
   bool has(uint64_t bit) const { return bits_[bit / 64] >> bit % 64 & 1; }
 
   // False if some token may reach over the border.
-  bool is_free(const char* border, uint32_t before, size_t before_bytes, uint32_t after, size_t after_bytes) const {
+  bool is_free(const char* border, uint32_t before, size_t before_bytes, uint32_t after,
+               size_t after_bytes) const {
     if (has(bit_of(before, after))) return false;
     const size_t pair = static_cast<size_t>(static_cast<unsigned char>(border[-1])) << 8 |
                         static_cast<unsigned char>(border[0]);
@@ -84,7 +88,8 @@ class CharBorders {
   }
 
   std::vector<uint64_t> bits_;
-  std::bitset<65536> has_broken_;  // By the two bytes at the border: whether a token has them beside half a character.
+  std::bitset<65536>
+      has_broken_;  // By the two bytes at the border: whether a token has them beside half a character.
   TextMap<bool> wholes_;
   std::bitset<kFilterBits> whole_filter_;  // By hash: most parts are none of them.
 };

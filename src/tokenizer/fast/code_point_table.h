@@ -53,7 +53,8 @@ class CodePointTable {
       return records_[block_of_[(first & 0x0F) << 6 | (byte(1) & 0x3F)] * 64 + (byte(2) & 0x3F)];
     }
     byte_count = 4;
-    return records_[block_of_[(first & 0x07) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F)] * 64 + (byte(3) & 0x3F)];
+    return records_[block_of_[(first & 0x07) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F)] * 64 +
+                    (byte(3) & 0x3F)];
   }
 
  private:

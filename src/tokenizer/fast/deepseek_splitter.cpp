@@ -15,7 +15,7 @@ constexpr const char* kRegexes[] = {
     R"(\p{N}{1,3})",
     "[一-龥\u3040-ゟ゠-ヿ]+",
     ("[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"
-    " ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"),
+     " ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"),
 };
 
 enum Class : uint8_t {
@@ -51,7 +51,9 @@ class Classes : public CodePointTable<uint8_t> {
 
   static uint8_t class_of(const CharacterProperties& properties) {
     const auto category = static_cast<Category>(properties.category);
-    const auto is_between = [&](Category first, Category last) { return category >= first && category <= last; };
+    const auto is_between = [&](Category first, Category last) {
+      return category >= first && category <= last;
+    };
     uint8_t found = 0;
     if (is_between(Category::lu, Category::lo)) found |= kLetterC;
     if (is_between(Category::mn, Category::me)) found |= kMarkC;
@@ -121,14 +123,16 @@ class Walker {
     const char* const second = at + bytes_;
     const uint8_t next = class_at(second, stretch);
     const bool next_counts = next != kEnd;
-    if ((first & kSymbolC) && static_cast<unsigned char>(*at) < 0x80 && next_counts && is_ascii_letter(*second)) {
+    if ((first & kSymbolC) && static_cast<unsigned char>(*at) < 0x80 && next_counts &&
+        is_ascii_letter(*second)) {
       const char* word = second;
       while (word < stretch.end && is_ascii_letter(*word)) ++word;
       return word;
     }
     if (first & (kLetterC | kMarkC)) return run_end(second, stretch, kLetterC | kMarkC);
     const bool is_prefix = !(first & (kNewlineC | kSymbolC));
-    if (is_prefix && next_counts && (next & (kLetterC | kMarkC))) return run_end(second, stretch, kLetterC | kMarkC);
+    if (is_prefix && next_counts && (next & (kLetterC | kMarkC)))
+      return run_end(second, stretch, kLetterC | kMarkC);
     if (first & kSymbolC) return symbols_end(at, stretch);
     if (*at == ' ' && next_counts && (next & kSymbolC)) return symbols_end(second, stretch);
     return first & kSpaceC ? space_end(at, stretch) : nullptr;
@@ -168,7 +172,8 @@ class DeepSeekSplitter final : public PieceSplitter {
     for (next = begin; next < end && count < capacity;) {
       const char* const piece_end = walker.piece_end(next, end);
       const CharBorders* const borders = is_worth_cutting(next, piece_end) ? borders_.get() : nullptr;
-      const size_t added = add_pieces(begin, next, piece_end, borders, pieces + count, capacity - count, count == 0);
+      const size_t added =
+          add_pieces(begin, next, piece_end, borders, pieces + count, capacity - count, count == 0);
       if (added == 0) break;
       count += added;
       next = piece_end;
@@ -185,8 +190,10 @@ class DeepSeekSplitter final : public PieceSplitter {
 bool is_deepseek_split(const nlohmann::json& steps) {
   if (steps.size() != std::size(kRegexes) + 1) return false;
   for (size_t i = 0; i < std::size(kRegexes); ++i) {
-    const nlohmann::json expected = {
-        {"type", "Split"}, {"pattern", {{"Regex", kRegexes[i]}}}, {"behavior", "Isolated"}, {"invert", false}};
+    const nlohmann::json expected = {{"type", "Split"},
+                                     {"pattern", {{"Regex", kRegexes[i]}}},
+                                     {"behavior", "Isolated"},
+                                     {"invert", false}};
     if (steps[i] != expected) return false;
   }
   return true;

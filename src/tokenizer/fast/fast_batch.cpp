@@ -108,8 +108,8 @@ class FastTokenizer::Batch {
     bool is_part = false;
     const IdBuffer* buffer = nullptr;  // Of the worker that did it; what is its own begins and ends at:
     size_t ids_begin = 0, ids_end = 0;
-    std::vector<uint64_t> ends =
-        {};  // Where the ids of each text end; none for a part that is not the last of its text.
+    // Where the ids of each text end; none for a part that is not the last of its text.
+    std::vector<uint64_t> ends = {};
     std::optional<Error> error = {};
     uint64_t first_id = 0;
 

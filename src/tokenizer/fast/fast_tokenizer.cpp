@@ -10,8 +10,8 @@
 namespace lmemo::tokenizer {
 namespace {
 
-constexpr unsigned kTableBits =
-    20;  // 32 MiB for pieces and 4 MiB for their further ids, if they are ever all used.
+// 32 MiB for pieces and 4 MiB for their further ids, if they are ever all used.
+constexpr unsigned kTableBits = 20;
 constexpr unsigned kLongTableBits = 16;  // 7 MiB.
 
 }  // namespace

@@ -153,7 +153,8 @@ class MarkSplitter final : public PieceSplitter {
 
 std::unique_ptr<TextRewriter> make_marked_text(const MarkedTextOptions& options) {
   if (has_flag(options.replacement, kSpace)) return nullptr;
-  if (options.splits_at_white_space && !options.marks_start) return nullptr;  // Words would run into each other.
+  if (options.splits_at_white_space && !options.marks_start)
+    return nullptr;  // Words would run into each other.
   return std::make_unique<MarkedText>(options);
 }
 

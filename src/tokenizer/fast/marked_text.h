@@ -13,9 +13,9 @@
 namespace lmemo::tokenizer {
 
 struct MarkedTextOptions {
-  char32_t replacement;         // What the file marks words with.
-  bool splits_at_white_space;   // WhitespaceSplit comes before.
-  bool marks_start;             // prepend_scheme "always"; else "never".
+  char32_t replacement;        // What the file marks words with.
+  bool splits_at_white_space;  // WhitespaceSplit comes before.
+  bool marks_start;            // prepend_scheme "always"; else "never".
 };
 
 // Null if it cannot be done this way.

@@ -113,8 +113,8 @@ class MergeTable {
 
   uint64_t multiplier_ = hash_seed() | 1;
   TableVector<Border> borders_ = TableVector<Border>(65536);
-  TableVector<Line> lines_ =
-      TableVector<Line>(1);  // Of each border a hash table of lines, with room in them.
+  // Of each border a hash table of lines, with room in them.
+  TableVector<Line> lines_ = TableVector<Line>(1);
 };
 
 }  // namespace lmemo::tokenizer

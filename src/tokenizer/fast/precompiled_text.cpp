@@ -39,8 +39,10 @@ class PrecompiledText final : public TextRewriter {
     for (size_t c = 1; c < 128; ++c) {
       const uint32_t record = records_.of_ascii(static_cast<char>(c));
       if (c == '\r' || record == kMayJoin) continue;
-      if (record == kKept) ascii_[c] = static_cast<char>(c);
-      else if ((record & 0xFF) == 1) ascii_[c] = texts_[record >> 8];
+      if (record == kKept)
+        ascii_[c] = static_cast<char>(c);
+      else if ((record & 0xFF) == 1)
+        ascii_[c] = texts_[record >> 8];
     }
   }
 
@@ -125,7 +127,8 @@ class PrecompiledText final : public TextRewriter {
   }
 
   uint32_t record_of(char32_t c) {
-    const std::optional<std::string_view> made = reference_.map().replacement_of(utf8_of(std::u32string_view(&c, 1)));
+    const std::optional<std::string_view> made =
+        reference_.map().replacement_of(utf8_of(std::u32string_view(&c, 1)));
     if (!made) return kKept;
     if (made->size() > 0xFF || texts_.size() + made->size() >= kMaxTexts) return kMayJoin;
     const auto place = static_cast<uint32_t>(texts_.size());

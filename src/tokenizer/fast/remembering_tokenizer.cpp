@@ -5,8 +5,8 @@
 namespace lmemo::tokenizer {
 namespace {
 
-constexpr unsigned kTableBits =
-    18;  // 8 MiB for pieces and 1 MiB for their further ids, if they are ever all used.
+// 8 MiB for pieces and 1 MiB for their further ids, if they are ever all used.
+constexpr unsigned kTableBits = 18;
 constexpr unsigned kLongTableBits = 15;
 
 }  // namespace

@@ -80,7 +80,9 @@ class BlankText final : public TextRewriter {
 
 }  // namespace
 
-std::unique_ptr<TextRewriter> make_blank_text(bool adds_blank) { return std::make_unique<BlankText>(adds_blank); }
+std::unique_ptr<TextRewriter> make_blank_text(bool adds_blank) {
+  return std::make_unique<BlankText>(adds_blank);
+}
 
 std::unique_ptr<SentenceBpe> SentenceBpe::make(const Bpe& bpe, std::vector<KnownPiece>& known) {
   const BpeOptions& options = bpe.options();
@@ -114,7 +116,8 @@ std::unique_ptr<SentenceBpe> SentenceBpe::make(const Bpe& bpe, std::vector<Known
     add_known(known, token.text, token.id);
     borders->beyond_ascii.add_token(token.text);
     for (size_t i = 1; i < token.text.size(); ++i) {
-      const auto before = static_cast<unsigned char>(token.text[i - 1]), after = static_cast<unsigned char>(token.text[i]);
+      const auto before = static_cast<unsigned char>(token.text[i - 1]),
+                 after = static_cast<unsigned char>(token.text[i]);
       if ((before | after) < 0x80) borders->has_pair[before].set(after);
     }
   }

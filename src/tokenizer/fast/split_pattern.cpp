@@ -17,17 +17,21 @@ struct NamedPattern {
 #define LMEMO_PREFIX R"([^\r\n\p{L}\p{N}]?)"
 constexpr NamedPattern kPatterns[] = {
     {LMEMO_SHORT R"(| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", kGpt2Rules},
-    {"(?i:" LMEMO_SHORT ")|" LMEMO_PREFIX R"(\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+    {"(?i:" LMEMO_SHORT ")|" LMEMO_PREFIX
+     R"(\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      kCl100kRules},
-    {"(?i:" LMEMO_SHORT ")|" LMEMO_PREFIX R"(\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)", kQwen2Rules},
+    {"(?i:" LMEMO_SHORT ")|" LMEMO_PREFIX
+     R"(\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+     kQwen2Rules},
     {"(?i:" LMEMO_SHORT ")|" LMEMO_PREFIX
      R"([\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      kQwen35Rules},
-    {LMEMO_PREFIX LMEMO_UPPER "*" LMEMO_LOWER "+(?i:" LMEMO_SHORT ")?|" LMEMO_PREFIX LMEMO_UPPER "+" LMEMO_LOWER
-                  "*(?i:" LMEMO_SHORT R"()?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+    {LMEMO_PREFIX LMEMO_UPPER "*" LMEMO_LOWER "+(?i:" LMEMO_SHORT ")?|" LMEMO_PREFIX LMEMO_UPPER
+                              "+" LMEMO_LOWER "*(?i:" LMEMO_SHORT
+                              R"()?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      kO200kRules},
     {LMEMO_PREFIX LMEMO_UPPER "*" LMEMO_LOWER "+|" LMEMO_PREFIX LMEMO_UPPER "+" LMEMO_LOWER
-                  R"(*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+                              R"(*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      kTekkenRules},
 };
 
@@ -42,7 +46,8 @@ class PlainSplitter final : public PieceSplitter {
     for (next = begin; next < end && count < capacity;) {
       const char* const piece_end = walker_.piece_end(next, end);
       const CharBorders* const borders = is_worth_cutting(next, piece_end) ? borders_.get() : nullptr;
-      const size_t added = add_pieces(begin, next, piece_end, borders, pieces + count, capacity - count, count == 0);
+      const size_t added =
+          add_pieces(begin, next, piece_end, borders, pieces + count, capacity - count, count == 0);
       if (added == 0) break;
       count += added;
       next = piece_end;
@@ -63,11 +68,11 @@ std::optional<SplitRules> split_rules_of(std::string_view regex) {
   return std::nullopt;
 }
 
-std::unique_ptr<PieceSplitter> make_pattern_splitter(const SplitRules& rules, std::shared_ptr<const CharBorders> borders,
+std::unique_ptr<PieceSplitter> make_pattern_splitter(const SplitRules& rules,
+                                                     std::shared_ptr<const CharBorders> borders,
                                                      bool use_simd) {
 #if defined(__x86_64__)
-  if (use_simd && cpu_has_avx2())
-    return make_avx2_splitter(rules, std::move(borders));
+  if (use_simd && cpu_has_avx2()) return make_avx2_splitter(rules, std::move(borders));
 #endif
   (void)use_simd;
   return std::make_unique<PlainSplitter>(rules, std::move(borders));

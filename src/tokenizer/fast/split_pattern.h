@@ -22,7 +22,8 @@ struct SplitRules {
   Numbers numbers = Numbers::run_behind_space;
   Contractions contractions = Contractions::none;
   Swallows symbols_swallow = Swallows::nothing;  // What may follow a run of symbols, and belongs to it.
-  bool any_prefix = false;          // Words take any one character before them that is no letter, digit or newline; else a space.
+  // Words take any one character before them that is no letter, digit or newline; else a space.
+  bool any_prefix = false;
   bool cut_at_case = false;         // Words end where a capital follows a small letter.
   bool marks_are_letters = false;   // \p{M} in words.
   bool newlines_end_space = false;  // \s*[\r\n]+
@@ -30,8 +31,8 @@ struct SplitRules {
   bool operator==(const SplitRules&) const = default;
 };
 
-inline constexpr SplitRules kGpt2Rules{
-    .numbers = SplitRules::Numbers::run_behind_space, .contractions = SplitRules::Contractions::lower_case};
+inline constexpr SplitRules kGpt2Rules{.numbers = SplitRules::Numbers::run_behind_space,
+                                       .contractions = SplitRules::Contractions::lower_case};
 inline constexpr SplitRules kCl100kRules{.numbers = SplitRules::Numbers::up_to_three,
                                          .contractions = SplitRules::Contractions::any_case,
                                          .symbols_swallow = SplitRules::Swallows::newlines,
@@ -65,7 +66,8 @@ std::optional<SplitRules> split_rules_of(std::string_view regex);
 
 // Pieces are cut further at free `borders`, if that is not null. `use_simd` false: the plain walker alone, for tests
 // and for CPUs without AVX2.
-std::unique_ptr<PieceSplitter> make_pattern_splitter(const SplitRules& rules, std::shared_ptr<const CharBorders> borders,
+std::unique_ptr<PieceSplitter> make_pattern_splitter(const SplitRules& rules,
+                                                     std::shared_ptr<const CharBorders> borders,
                                                      bool use_simd);
 
 }  // namespace lmemo::tokenizer

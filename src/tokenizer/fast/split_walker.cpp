@@ -108,13 +108,15 @@ const char* SplitWalker::cased_word_end(const char* at, const char* end, uint8_t
   if (!word_end) word_end = lower_word_end(at, end);
   if (!word_end && may_prefix) word_end = upper_word_end(at + first_bytes, end);
   if (!word_end) word_end = upper_word_end(at, end);
-  if (word_end && rules_.contractions == SplitRules::Contractions::at_end && word_end < end && *word_end == '\'')
+  if (word_end && rules_.contractions == SplitRules::Contractions::at_end && word_end < end &&
+      *word_end == '\'')
     if (const size_t bytes = contraction(word_end + 1, end)) word_end += 1 + bytes;
   return word_end;
 }
 
 // Null if no word begins here.
-const char* SplitWalker::word_end(const char* at, const char* end, uint8_t first_class, size_t first_bytes) const {
+const char* SplitWalker::word_end(const char* at, const char* end, uint8_t first_class,
+                                  size_t first_bytes) const {
   if (rules_.cut_at_case) return cased_word_end(at, end, first_class, first_bytes);
   if (first_class & kLetterClass) return run_end(at + first_bytes, end, kLetterClass);
   const bool may_prefix =
@@ -129,7 +131,8 @@ const char* SplitWalker::number_end(const char* at, const char* end) const {
   if (rules_.numbers == SplitRules::Numbers::run_behind_space) return run_end(at, end, kNumberClass);
   const size_t max_digits = rules_.numbers == SplitRules::Numbers::single ? 1 : 3;
   size_t bytes;
-  for (size_t digits = 0; digits < max_digits && at < end && (classes_.at(at, bytes) & kNumberClass); ++digits)
+  for (size_t digits = 0; digits < max_digits && at < end && (classes_.at(at, bytes) & kNumberClass);
+       ++digits)
     at += bytes;
   return at;
 }
@@ -190,7 +193,8 @@ size_t add_pieces(const char* begin, const char* at, const char* piece_end, cons
       pieces[count++] = {part, end};
       return count;
     }
-    if (count + 1 >= capacity && !is_first) return 0;  // Tried again with more room; or so many parts that it stays whole.
+    if (count + 1 >= capacity && !is_first)
+      return 0;  // Tried again with more room; or so many parts that it stays whole.
   }
   pieces[0] = {start, end};
   return 1;

@@ -62,11 +62,12 @@ size_t add_pieces(const char* begin, const char* at, const char* piece_end, cons
 // Whether it is worth looking for borders inside the piece: it is long, or its characters are.
 inline bool is_worth_cutting(const char* at, const char* piece_end) {
   return piece_end - at > 15 || (piece_end - at > 4 && (static_cast<unsigned char>(at[0]) >= 0xE0 ||
-                                                       static_cast<unsigned char>(at[1]) >= 0xE0));
+                                                        static_cast<unsigned char>(at[1]) >= 0xE0));
 }
 
 #if defined(__x86_64__)
-std::unique_ptr<PieceSplitter> make_avx2_splitter(const SplitRules& rules, std::shared_ptr<const CharBorders> borders);
+std::unique_ptr<PieceSplitter> make_avx2_splitter(const SplitRules& rules,
+                                                  std::shared_ptr<const CharBorders> borders);
 #endif
 
 }  // namespace lmemo::tokenizer

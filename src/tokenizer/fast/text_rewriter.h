@@ -36,7 +36,8 @@ class ScratchWriter {
   // Room for `byte_count` more.
   void reserve(size_t byte_count) {
     const size_t used = view().size();
-    if (scratch_.size() - used >= byte_count) [[likely]] return;
+    if (scratch_.size() - used >= byte_count) [[likely]]
+      return;
     scratch_.resize(used + byte_count + scratch_.size() / 2);
     at = scratch_.data() + used;
   }

@@ -16,8 +16,10 @@ std::string with_marks(std::string_view token, std::string_view replacement) {
   std::string marked;
   for (size_t at = 0; at < token.size();) {
     const bool is_mark = token.substr(at).starts_with(replacement);
-    if (is_mark) marked += ' ';
-    else marked += token[at];
+    if (is_mark)
+      marked += ' ';
+    else
+      marked += token[at];
     at += is_mark ? replacement.size() : 1;
   }
   return marked;
@@ -32,11 +34,13 @@ std::unique_ptr<TrieUnigram> TrieUnigram::make(const Unigram& reference, std::st
   made->unk_score_ = reference.unk_score();
   if (reference.byte_fallback()) {
     const std::optional<uint32_t> mark = reference.id_of(replacement);
-    const bool is_ever_unknown = !mark || *mark == made->unk_id_ ||
-                                 reference.token_of(made->unk_id_)->find(replacement) != std::string_view::npos;
+    const bool is_ever_unknown =
+        !mark || *mark == made->unk_id_ ||
+        reference.token_of(made->unk_id_)->find(replacement) != std::string_view::npos;
     if (is_ever_unknown) return nullptr;
     for (unsigned byte = 0; byte < 256; ++byte)
-      made->byte_ids_.push_back(reference.id_of(byte_token(static_cast<unsigned char>(byte))).value_or(kNone));
+      made->byte_ids_.push_back(
+          reference.id_of(byte_token(static_cast<unsigned char>(byte))).value_or(kNone));
   }
 
   std::vector<std::pair<std::string, uint32_t>> tokens;
@@ -53,7 +57,8 @@ std::unique_ptr<TrieUnigram> TrieUnigram::make(const Unigram& reference, std::st
   });
   const auto is_same = [](const auto& a, const auto& b) { return a.first == b.first; };
   tokens.erase(std::unique(tokens.begin(), tokens.end(), is_same), tokens.end());
-  made->trie_ = DoubleArrayTrie(std::vector<std::pair<std::string_view, uint32_t>>(tokens.begin(), tokens.end()));
+  made->trie_ =
+      DoubleArrayTrie(std::vector<std::pair<std::string_view, uint32_t>>(tokens.begin(), tokens.end()));
   return made;
 }
 

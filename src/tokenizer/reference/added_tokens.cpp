@@ -57,9 +57,11 @@ void AddedTokens::Matcher::finish() {
   trie_ = DoubleArrayTrie(patterns);
 }
 
-AddedTokens::Matcher::Walk::Walk(const Matcher& matcher, std::string_view text) : matcher_(matcher), text_(text) {
+AddedTokens::Matcher::Walk::Walk(const Matcher& matcher, std::string_view text)
+    : matcher_(matcher), text_(text) {
   if (matcher.first_bytes_.size() <= kMaxBytesToFind)
-    for (size_t i = 0; i < matcher.first_bytes_.size(); ++i) next_of_byte_[i] = text.find(matcher.first_bytes_[i]);
+    for (size_t i = 0; i < matcher.first_bytes_.size(); ++i)
+      next_of_byte_[i] = text.find(matcher.first_bytes_[i]);
 }
 
 std::optional<size_t> AddedTokens::Matcher::Walk::next_candidate() {
@@ -79,10 +81,11 @@ std::optional<AddedTokens::Matcher::Found> AddedTokens::Matcher::Walk::next() {
   while (const std::optional<size_t> start = next_candidate()) {
     size_t byte_count = 0;
     uint32_t found = 0;
-    matcher_.trie_.each_prefix(text_.data() + *start, text_.data() + text_.size(), [&](size_t bytes, uint32_t value) {
-      byte_count = bytes;
-      found = value;
-    });
+    matcher_.trie_.each_prefix(text_.data() + *start, text_.data() + text_.size(),
+                               [&](size_t bytes, uint32_t value) {
+                                 byte_count = bytes;
+                                 found = value;
+                               });
     at_ = *start + std::max<size_t>(byte_count, 1);
     if (byte_count > 0) return Found{*start, at_, matcher_.found_ids_[found]};
   }

@@ -57,8 +57,12 @@ class AddedTokens {
 
   // Whether the split would find anything at all.
   bool has_raw(std::string_view text) const { return Matcher::Walk(raw_, text).next().has_value(); }
-  bool has_normalized(std::string_view text) const { return Matcher::Walk(normalized_, text).next().has_value(); }
-  bool any_normalized() const { return !normalized_.is_empty(); }  // Any that are looked for in normalized text.
+  bool has_normalized(std::string_view text) const {
+    return Matcher::Walk(normalized_, text).next().has_value();
+  }
+  bool any_normalized() const {
+    return !normalized_.is_empty();
+  }  // Any that are looked for in normalized text.
   // No token goes on behind a newline that another character follows, or takes white space along.
   bool stay_within_lines() const;
   bool have_newlines() const;  // Any of them.
@@ -99,9 +103,9 @@ class AddedTokens {
 
    private:
     TextMap<uint32_t> ids_;
-    DoubleArrayTrie trie_;              // To places in `found_ids_`.
+    DoubleArrayTrie trie_;  // To places in `found_ids_`.
     std::vector<uint32_t> found_ids_;
-    std::vector<char> first_bytes_;     // Of the patterns, each once.
+    std::vector<char> first_bytes_;  // Of the patterns, each once.
     std::vector<bool> is_first_byte_;
   };
 

@@ -33,10 +33,12 @@ int main(int count, char** words) {
       const unsigned length = random() % 9;
       json.begin_object();
       json.begin_array("input_ids");
-      for (unsigned i = 0; i < length; ++i) ids.push_back(static_cast<int32_t>(random())), json.value(ids.back());
+      for (unsigned i = 0; i < length; ++i)
+        ids.push_back(static_cast<int32_t>(random())), json.value(ids.back());
       json.end_array();
       json.begin_array("attention_mask");
-      for (unsigned i = 0; i < length; ++i) mask.push_back(static_cast<int8_t>(random())), json.value(int{mask.back()});
+      for (unsigned i = 0; i < length; ++i)
+        mask.push_back(static_cast<int8_t>(random())), json.value(int{mask.back()});
       json.end_array();
       lengths.push_back(-static_cast<int64_t>(random()));
       json.member("length", lengths.back());

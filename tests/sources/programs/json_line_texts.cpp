@@ -20,7 +20,8 @@ int main(int count, char** words) {
       if (line->is_blank()) continue;
       std::string_view text;
       const LineVerdict verdict = parser.text(line->text, *path, text);
-      const std::string shown = verdict.ok() ? "= " + to_hex(bytes_of(text)) : "! " + std::string(name_of(verdict.problem));
+      const std::string shown =
+          verdict.ok() ? "= " + to_hex(bytes_of(text)) : "! " + std::string(name_of(verdict.problem));
       std::printf("%llu %s\n", static_cast<unsigned long long>(line->number), shown.c_str());
     }
   }
