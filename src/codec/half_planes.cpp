@@ -32,11 +32,11 @@ bool is_worth_it(size_t compressed_bytes, size_t byte_count) {
 // Mantissas are noise: a look at a few of them saves trying them all.
 Result<size_t> compress_plane(Bytes plane, std::vector<std::byte>& out) {
   if (plane.size() > 2 * kSampleBytes) {
-    LMEMO_ASSIGN(const size_t sample, compress(Compression::zstd, CompressionLevel::fast,
+    LMEMO_ASSIGN(const size_t sample, compress(Compression::zstd, CompressionLevel::standard,
                                                plane.subspan(plane.size() / 2, kSampleBytes), out));
     if (!is_worth_it(sample, kSampleBytes)) return size_t{0};
   }
-  LMEMO_ASSIGN(const size_t written, compress(Compression::zstd, CompressionLevel::fast, plane, out));
+  LMEMO_ASSIGN(const size_t written, compress(Compression::zstd, CompressionLevel::standard, plane, out));
   return is_worth_it(written, plane.size()) ? written : 0;
 }
 
