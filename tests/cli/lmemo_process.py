@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +40,7 @@ class Lmemo:
         self.environment = {
             "PATH": f"{program.parent}:/usr/local/bin:/usr/bin:/bin",
             "HOME": str(directory / "home"),
+            "TMPDIR": tempfile.gettempdir(),
             "LANG": "C.UTF-8",
             "TERM": "xterm",
             "LMEMO_CORPUS": str(ROOT / "examples" / "corpus"),
