@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from . import _core
+from . import _activation_settings as settings
 from . import activations as cache
 from ._errors import Error
-from .activations import ModelIdentity, logger
+from ._activation_settings import ModelIdentity, logger
 
 _SAMPLES = 64
 _SAMPLE_BYTES = 4096
@@ -387,16 +388,16 @@ class _Run:
         pooling = getattr(extractor, "pooling", None)
         self.pooling = pooling if isinstance(pooling, str) else None
         self.part = "raw" if self.pooling is None else "pooled"
-        self.backend = cache._current()
-        self.keys = cache._keys_of(self.model)
+        self.backend = settings.current()
+        self.keys = settings.keys_of(self.model)
         self.native = self.backend.native
-        dtype = str(cache._dtype or getattr(extractor, "dtype", None)).removeprefix("torch.")
+        dtype = str(settings.wanted_dtype or getattr(extractor, "dtype", None)).removeprefix("torch.")
         self.wanted: str | None = dtype if dtype in _GOOD_FOR else None  # None: the one that comes.
         self.rows: dict[str, Any] = {}  # Prompt: (found or tensor, mask), held until they are returned, whatever is evicted meanwhile.
         self.failed: list[str] = []
         self.held: list[int] = []
         self.last_publication = time.monotonic()
-        self.is_off = cache._is_off()
+        self.is_off = settings.is_off()
         self.is_writable = not self.is_off and not getattr(self.backend.store, "read_only", False)
         self.claims: Any = None
         if self.is_writable and isinstance(self.backend.store, _core.Store):
@@ -590,7 +591,7 @@ class _Run:
     def _publish(self) -> None:
         self.last_publication = time.monotonic()
         if self.is_writable:
-            cache._flush(self.backend)
+            settings.flush(self.backend)
         for number in self.held:
             self.claims.release(number)
         self.held = []

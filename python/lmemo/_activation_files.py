@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from . import _activation_settings as settings
 from . import activations as cache
 
 
@@ -86,7 +87,7 @@ def import_safetensors(model_name: str, path: str | os.PathLike[str]) -> ImportR
             tensors = {name: file.get_tensor(f"{number}.{name}") for name in its_names}
             report.tensors += _save(model_name, prompts[number], tensors)
             report.prompts += 1
-    cache.get_backend().flush()
+    settings.get_backend().flush()
     return report
 
 
@@ -118,10 +119,10 @@ def import_lmprobe(directory: str | os.PathLike[str], prompts: Iterable[str] = (
                     tensors.update(_read_folder(path) if path.is_dir() else _read_file(path))
                 except Exception as error:
                     report.unreadable_files += 1
-                    cache.logger.warning(f"[CACHE] {path} is not imported: {error}")
+                    settings.logger.warning(f"[CACHE] {path} is not imported: {error}")
             report.tensors += _save(model_name, prompt, tensors)
             report.prompts += 1
-    cache.get_backend().flush()
+    settings.get_backend().flush()
     return report
 
 

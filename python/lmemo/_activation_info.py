@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _core
+from . import _activation_settings as settings
 from . import activations as cache
 
 
@@ -55,7 +56,7 @@ class ModelCacheInfo:
     @property
     def size_gb(self) -> float:
         """The size in GiB."""
-        return self.size_bytes / cache._GIB
+        return self.size_bytes / settings.GIB
 
     def __repr__(self) -> str:
         kinds = {"pooled": self.has_pooled, "logits": self.has_logits, "perplexity": self.has_perplexity}
@@ -77,7 +78,7 @@ class CacheInfo:
     @property
     def total_size_gb(self) -> float:
         """The size of everything in GiB."""
-        return self.total_size_bytes / cache._GIB
+        return self.total_size_bytes / settings.GIB
 
     def __repr__(self) -> str:
         lines = [f"Cache directory: {self.cache_dir}", f"Total size: {_readable(self.total_size_bytes)}"]
@@ -101,7 +102,7 @@ def _readable(byte_count: int) -> str:
 
 def cache_info(model: str | None = None) -> CacheInfo:
     """What is stored, of all models or of those with this name, from the index alone."""
-    backend = cache._current()
+    backend = settings.current()
     models, oldest, newest = [], [], []
     for found in backend.native.models():
         if model is not None and not _is_called(found, model) or found["entries"] == 0:
@@ -121,19 +122,19 @@ def cache_info(model: str | None = None) -> CacheInfo:
         models=sorted(models, key=lambda found: -found.size_bytes),
         oldest_mtime=min(oldest, default=None),
         newest_mtime=max(newest, default=None),
-        cache_limit_bytes=cache._limit_bytes or None,
+        cache_limit_bytes=settings.limit_bytes or None,
     )
 
 
 def _is_called(found: dict[str, Any], model: str) -> bool:
-    if isinstance(model, cache.ModelIdentity):
-        return bool(found["encoding"] == cache._keys_of(model).encoding)
+    if isinstance(model, settings.ModelIdentity):
+        return bool(found["encoding"] == settings.keys_of(model).encoding)
     return bool(found["name"] == model)
 
 
 def discover_cached(model_name: str, prompt: str) -> CachedPromptInfo | None:
     """What is stored of one prompt, without loading it; None if nothing is."""
-    native = cache._current().native
+    native = settings.current().native
     found = cache._by_name(model_name, lambda keys: native.discover(keys, prompt))
     if found is None:
         return None
@@ -161,8 +162,8 @@ def list_cached_prompts(model_name: str, verify: bool = False) -> list[ManifestE
 
     They are read from the entries themselves, so none is stale, and `verify` changes nothing.
     """
-    backend = cache._current()
-    wanted = cache._keys_of(model_name).encoding if isinstance(model_name, cache.ModelIdentity) else None
+    backend = settings.current()
+    wanted = settings.keys_of(model_name).encoding if isinstance(model_name, settings.ModelIdentity) else None
     listed: dict[str, ManifestEntry] = {}
     entries = backend.store.scan(cache._KIND, {"model": str.__str__(model_name), "part": "mask"})
     for entry in sorted(entries, key=lambda entry: entry.written):
@@ -207,7 +208,7 @@ def batch_check_cache_status(
 
 def get_cache_dir() -> Path:
     """The directory of the store in use."""
-    return Path(cache._current().where)
+    return Path(settings.current().where)
 
 
 def _layers_of(info: CachedPromptInfo | None, pooling: str | None) -> set[int]:
@@ -265,8 +266,8 @@ def is_prompt_token_perplexity_cached(model_name: str, prompt: str) -> bool:
 
 def explain(model_name: str, prompt: str, layer: int, *, pooling: str | None = None) -> str:
     """Why one layer of one prompt is not there, or that it is: names the field in which the nearest entry differs."""
-    backend = cache._current()
-    keys = cache._keys_of(model_name)
+    backend = settings.current()
+    keys = settings.keys_of(model_name)
     part = "raw" if pooling is None else "pooled"
     nearest: Any = None
     for dtype in cache._order():
@@ -280,7 +281,7 @@ def explain(model_name: str, prompt: str, layer: int, *, pooling: str | None = N
 
 def clear_cache() -> int:
     """Removes all activations from the store, and nothing else. Returns how many entries there were."""
-    backend = cache._current()
+    backend = settings.current()
     backend.used = None
     return int(backend.store.clear(cache._KIND).entries)
 
@@ -297,7 +298,7 @@ def invalidate_extraction_cache(
         model_name = model_name.extractor
     if not isinstance(model_name, str):
         model_name, layers = model_name.model_name, model_name.layer_indices if layers is None else layers
-    backend = cache._current()
+    backend = settings.current()
     backend.used = None
     wanted = None if layers is None else set(layers)
     doomed: list[Any] = []
@@ -332,14 +333,14 @@ def _doomed(entries: Iterable[_Stored], layers: set[int] | None) -> list[Any]:
     return doomed + [key for prompt, key in masks if prompt in was_needed and prompt not in still_needed]
 
 
-def _entries_of_model(backend: cache._Backend, model: dict[str, Any]) -> Iterator[_Stored]:
+def _entries_of_model(backend: settings.Backend, model: dict[str, Any]) -> Iterator[_Stored]:
     for entry in backend.store.scan(cache._KIND, {"model": model["name"]}):
         if entry.key is not None and _model_encoding(entry.key) == model["encoding"]:
             fields = entry.key.fields
             yield fields["prompt"], fields["part"], fields.get("layer"), entry.key
 
 
-def _entries_of_prompt(backend: cache._Backend, keys: _core.ActivationKeys, prompt: str) -> Iterator[_Stored]:
+def _entries_of_prompt(backend: settings.Backend, keys: _core.ActivationKeys, prompt: str) -> Iterator[_Stored]:
     found = backend.native.discover(keys, prompt)
     if found is None:
         return

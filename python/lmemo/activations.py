@@ -13,18 +13,21 @@
 from __future__ import annotations
 
 import hashlib
-import logging
-import os
-import re
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from . import _activation_settings as settings
 from . import _core
-from ._core import Store, StoreBase
-from ._errors import Error
+from ._activation_settings import (
+    ModelIdentity,
+    enable_cache_logging,
+    evict,
+    get_backend,
+    set_cache_backend,
+    set_cache_compression,
+    set_cache_dtype,
+    set_cache_limit,
+)
 
 if TYPE_CHECKING:
     from ._activation_extraction import ActivationExtractor, CachedExtractor, weights_digest
@@ -86,13 +89,9 @@ __all__ = [
     "weights_digest",
 ]
 
-logger = logging.getLogger("lmemo.activations")
-
 _KIND = "activations"
-_FLOATS = ("float16", "bfloat16", "float32")
 # Widest first: without a wish, the most exact of what is stored is given.
 _WIDEST_FIRST = ["float32", "bfloat16", "float16", "float64"]
-_GIB = 1024**3
 
 
 def __getattr__(name: str) -> Any:
@@ -107,282 +106,6 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-# --------------------------------------------------------------------------------------------------------------- identity
-
-
-class ModelIdentity(str):
-    """The name of a model with all that tells it from others of that name. It is a str, so it goes wherever a name goes.
-
-        ModelIdentity("gpt2", revision="607a30d", adapter="runs/7", dtype="bfloat16", weights=weights_digest(model))
-
-    Each field has its own name in the store, and `explain` says which one differs.
-    """
-
-    fields: Mapping[str, str | int | float | bool]
-    _keys: _core.ActivationKeys  # Made at first use.
-
-    def __new__(cls, name: str, **fields: str | int | float | bool | None) -> ModelIdentity:
-        made = super().__new__(cls, name)
-        made.fields = MappingProxyType({key: value for key, value in fields.items() if value is not None})
-        return made
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, ModelIdentity):
-            return str(self) == str(other) and self.fields == other.fields
-        return str(self) == other
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash(str(self))
-
-    def __repr__(self) -> str:
-        return f"ModelIdentity({', '.join([repr(str(self)), *(f'{name}={value!r}' for name, value in self.fields.items())])})"
-
-    def __reduce__(self) -> Any:
-        return _make_identity, (str(self), dict(self.fields))
-
-
-def _make_identity(name: str, fields: dict[str, Any]) -> ModelIdentity:
-    return ModelIdentity(name, **fields)
-
-
-_plain_keys: dict[str, _core.ActivationKeys] = {}
-
-
-def _keys_of(model_name: str) -> _core.ActivationKeys:
-    if type(model_name) is str and (plain := _plain_keys.get(model_name)) is not None:
-        return plain
-    if not isinstance(model_name, str):
-        raise TypeError(f"model_name: expected str, got {type(model_name).__name__}")
-    name = str.__str__(model_name)
-    if not isinstance(model_name, ModelIdentity):
-        plain = _plain_keys[name] = _core.ActivationKeys({"model": name})
-        return plain
-    if "_keys" not in vars(model_name):
-        model_name._keys = _core.ActivationKeys({**model_name.fields, "model": name})
-    return model_name._keys
-
-
-# -------------------------------------------------------------------------------------------------------------- settings
-
-
-class _Backend:
-    """A store in use, with what belongs to it."""
-
-    def __init__(self, store: StoreBase, where: Path | str, *, is_ours: bool) -> None:
-        self.store = store
-        self.where = where
-        self.is_ours = is_ours
-        self.native = _core.NativeActivations(store)
-        self.has_torch = False
-        self.unflushed = 0
-        self.used: int | None = None  # What all entries take, as far as is known.
-        self.writers = 1  # Processes that write to it, as far as is known.
-
-    def with_torch(self) -> _core.NativeActivations:
-        if self.has_torch:
-            return self.native
-        import torch
-
-        with _lock:
-            if self.has_torch:
-                return self.native
-            names = ("float16", "bfloat16", "float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool")
-            # The C function under torch.utils.dlpack.from_dlpack, where it is: a third of the time.
-            from_dlpack = getattr(torch._C, "_from_dlpack", None) or torch.utils.dlpack.from_dlpack
-            self.native.use_torch(torch.empty, from_dlpack, {name: getattr(torch, name) for name in names}, _plain_keys, _keys_of)
-            self.has_torch = True
-        return self.native
-
-
-_lock = threading.RLock()  # Guards the settings below.
-_backend: _Backend | None = None
-_limit_bytes: int | None = None  # None: no limit; 0: caching is off.
-_is_enforced_on_write = True
-_dtype: str | None = None
-_is_compressed = False
-
-
-def _open(path: str | os.PathLike[str] | None) -> _Backend:
-    # Their limit is set_cache_limit's business.
-    store = Store(max_bytes=0) if path is None else Store(path, max_bytes=0)
-    return _Backend(store, Path(store.path), is_ours=True)
-
-
-def set_cache_backend(backend: StoreBase | str | os.PathLike[str] | None) -> None:
-    """Where everything is kept from now on: a Store, a path, or None for the default store.
-
-    Raises TypeError for anything else and ValueError for a URL whose scheme is not supported.
-    """
-    global _backend
-    chosen: _Backend | None
-    if backend is None:
-        chosen = None
-    elif isinstance(backend, StoreBase):
-        where = backend.path if isinstance(backend, Store) else "memory"
-        chosen = _Backend(backend, where, is_ours=False)
-    elif isinstance(backend, (str, os.PathLike)):
-        text = os.fspath(backend)
-        scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+)://", text)
-        if scheme and scheme.group(1).lower() == "file":
-            text = text[len("file://") :]
-        elif scheme:
-            raise ValueError(
-                f"Unsupported cache backend URI scheme: {text!r}. Supported are file:// and plain paths of the local file system."
-            )
-        chosen = _open(text)
-    else:
-        raise TypeError(f"Expected CacheBackend (a lmemo Store), str, path or None, got {type(backend).__name__}")
-    with _lock:
-        _let_go(_backend)
-        _backend = chosen
-        _prepare_again()
-
-
-def _let_go(backend: _Backend | None) -> None:
-    # Not closed: whoever uses it in another thread goes on. It is published, so that nothing waits for the end of the process.
-    if backend is not None and backend.is_ours:
-        _flush(backend)
-
-
-def _flush(backend: _Backend) -> None:
-    """A failure costs later hits, not this run."""
-    try:
-        backend.store.flush()
-    except Error as error:
-        logger.warning(f"[CACHE] not safe from a power cut yet: {error}")
-
-
-def _current() -> _Backend:
-    global _backend
-    if _backend is None:
-        with _lock:
-            if _backend is None:
-                _backend = _open(os.environ.get("LMEMO_ACTIVATIONS_STORE") or None)
-    return _backend
-
-
-def get_backend() -> StoreBase:
-    """The store in use."""
-    return _current().store
-
-
-def set_cache_limit(gb: float | None = None, *, enforce: Literal["write", "manual"] = "write") -> None:
-    """How much all activations together may take, in GiB. None: no limit. 0: nothing is stored or found.
-
-    The limit holds while writing; with enforce="manual" only evict() applies it.
-    """
-    global _limit_bytes, _is_enforced_on_write
-    if enforce not in ("write", "manual"):
-        raise ValueError(f"enforce: expected 'write' or 'manual', got {enforce!r}")
-    if gb is not None and not isinstance(gb, (int, float)):
-        raise TypeError(f"gb: expected None or a number, got {type(gb).__name__}")
-    if gb is not None and not 0 <= gb < float("inf"):
-        raise ValueError(f"gb: expected None or a number from 0 on, got {gb!r}")
-    with _lock:
-        _limit_bytes = None if gb is None else int(gb * _GIB)
-        if gb and _limit_bytes == 0:
-            _limit_bytes = 1
-        _is_enforced_on_write = enforce == "write"
-        _prepare_again()
-        if _backend is not None:
-            _backend.used = None
-        if _limit_bytes and _is_enforced_on_write and _backend is not None:
-            _make_room(_backend, 0)
-
-
-def set_cache_dtype(dtype: str | None = None) -> None:
-    """In which dtype floats are stored from now on: "float16", "bfloat16", "float32", or None for the one they have."""
-    global _dtype
-    if dtype is not None and dtype not in _FLOATS:
-        raise ValueError(f"Unknown dtype: {dtype!r}. Valid: {list(_FLOATS)} or None")
-    with _lock:
-        _dtype = dtype
-        _prepare_again()
-
-
-def set_cache_compression(compression: Literal["zstd"] | None = None) -> None:
-    """Lossless compression of float16 and bfloat16 from now on: "zstd" (byte planes), or None. What is stored stays as it is."""
-    global _is_compressed
-    if compression not in (None, "zstd"):
-        raise ValueError(f"Unknown compression: {compression!r}. Valid: 'zstd' or None")
-    _is_compressed = compression is not None
-
-
-def enable_cache_logging(level: int = logging.INFO) -> None:
-    """Shows hits, misses and evictions on stderr. One handler, however often this is called."""
-    logger.setLevel(level)
-    for handler in logger.handlers:
-        if getattr(handler, "_is_lmemos", False):
-            handler.setLevel(level)
-            return
-    handler = logging.StreamHandler()
-    handler.setLevel(level)
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    handler._is_lmemos = True  # type: ignore[attr-defined]
-    logger.addHandler(handler)
-
-
-def _is_off() -> bool:
-    return _limit_bytes == 0
-
-
-# ---------------------------------------------------------------------------------------------------------------- limits
-
-
-def evict() -> None:
-    """Makes the least recently used entries go until the limit holds. Without a limit nothing happens."""
-    if _limit_bytes:
-        _make_room(_current(), 0)
-
-
-def _make_room(backend: _Backend, for_bytes: int) -> None:
-    """Until so many more bytes fit under the limit, with some to spare, so that not every write has to make room."""
-    limit = _limit_bytes
-    if not limit:
-        return
-    backend.native.refresh()  # Others write here too.
-    if isinstance(backend.store, Store):
-        backend.writers = max(1, sum(1 for _ in (Path(backend.store.path) / "writing").glob("*")))
-    used = backend.native.stored_bytes()
-    if used + for_bytes > limit - limit // 8:
-        entries, size = backend.native.evict(max(0, limit - limit // 4 - for_bytes))
-        used = backend.native.stored_bytes()
-        if entries:
-            logger.info(f"[CACHE] Evicted {size / _GIB:.3f} GB ({entries} entries) to stay under {limit / _GIB:.3f} GB")
-    backend.used = used
-
-
-def _put(backend: _Backend, byte_count: int, put: Any) -> bool:
-    """Calls put() where its bytes have room. False: not stored, and the user heard why."""
-    if _is_off():
-        return False
-    limit = _limit_bytes if _is_enforced_on_write else None
-    if limit is not None:
-        if byte_count > limit // 2:
-            logger.warning(f"[CACHE] {byte_count} bytes at once are not stored: the limit is {limit} bytes")
-            return False
-        if backend.unflushed > limit // (16 * backend.writers):
-            # Now others know of it, and this process looks at what they wrote.
-            _flush(backend)
-            backend.unflushed, backend.used = 0, None
-        if backend.used is None or backend.used + byte_count > limit - limit // 8:
-            _make_room(backend, byte_count)
-        backend.unflushed += byte_count
-    failed = put()
-    if failed == "no_space":
-        # The store has a limit of its own, and this run has filled it: what is older of ours makes room.
-        backend.native.evict(backend.native.stored_bytes() // 2)
-        failed = put()
-    if failed is None and backend.used is not None:
-        backend.used += byte_count
-    if failed is not None:
-        logger.warning(f"[CACHE] not stored: {failed}")
-    return failed is None
-
-
 # ---------------------------------------------------------------------------------------------------------------- saving
 
 
@@ -393,15 +116,15 @@ def _name_of_dtype(dtype: Any) -> str:
 def _prepared(tensor: Any) -> Any:
     """On the CPU, contiguous, in a dtype that the store knows."""
     prepared = tensor.detach().cpu()
-    if _dtype is not None and prepared.is_floating_point() and _name_of_dtype(prepared.dtype) == "float64":
+    if settings.wanted_dtype is not None and prepared.is_floating_point() and _name_of_dtype(prepared.dtype) == "float64":
         import torch
 
-        prepared = prepared.to(getattr(torch, _dtype))
+        prepared = prepared.to(getattr(torch, settings.wanted_dtype))
     return prepared.contiguous()
 
 
 def _stored_dtype(tensor: Any) -> str:
-    return _dtype if _dtype is not None and tensor.is_floating_point() else _name_of_dtype(tensor.dtype)
+    return settings.wanted_dtype if settings.wanted_dtype is not None and tensor.is_floating_point() else _name_of_dtype(tensor.dtype)
 
 
 def _kept_positions(mask: Any) -> tuple[int, int]:
@@ -417,7 +140,7 @@ def _save_layers(
 ) -> bool:
     """`tensor` is (rows, layers × dim). Only the wanted layers are stored."""
     _check_is_prompt(prompt)
-    backend = _current()
+    backend = settings.current()
     tensor = _prepared(tensor)
     if len(layers) == 0 or tensor.shape[1] % len(layers):
         raise ValueError(f"a tensor of width {tensor.shape[1]} does not divide into {len(layers)} layers")
@@ -425,11 +148,11 @@ def _save_layers(
     columns = [column for column, layer in enumerate(layers) if wanted is None or layer in wanted]
     stored = _stored_dtype(tensor)
     size = {"float16": 2, "bfloat16": 2, "float64": 8}.get(stored, 4)
-    return _put(
+    return settings.put_with_room(
         backend,
         len(columns) * (tensor.shape[0] * dim * size + 400),
         lambda: backend.native.put_rows(
-            _keys_of(model_name), prompt, part, pooling, [layers[column] for column in columns], columns, stored, _is_compressed,
+            settings.keys_of(model_name), prompt, part, pooling, [layers[column] for column in columns], columns, stored, settings.is_compressed,
             _name_of_dtype(tensor.dtype), tensor.data_ptr(), tensor.shape[0], dim, tensor.stride(0) * tensor.element_size(),
         ),
     )  # fmt: skip
@@ -437,7 +160,7 @@ def _save_layers(
 
 def _save_record(model_name: str, prompt: str, part: str, tensors: Sequence[Any], *, stored: str | None) -> bool:
     _check_is_prompt(prompt)
-    backend = _current()
+    backend = settings.current()
     prepared = []
     for tensor in tensors:
         tensor = _prepared(tensor)
@@ -448,8 +171,8 @@ def _save_record(model_name: str, prompt: str, part: str, tensors: Sequence[Any]
         prepared.append(tensor)
     size = sum(tensor.numel() * tensor.element_size() for tensor in prepared) + 400
     described = [(_name_of_dtype(tensor.dtype), list(tensor.shape), tensor.data_ptr()) for tensor in prepared]
-    return _put(
-        backend, size, lambda: backend.native.put_tensors(_keys_of(model_name), prompt, part, stored, _is_compressed, described)
+    return settings.put_with_room(
+        backend, size, lambda: backend.native.put_tensors(settings.keys_of(model_name), prompt, part, stored, settings.is_compressed, described)
     )
 
 
@@ -504,7 +227,7 @@ def _save_mask(model_name: str, prompt: str, mask: Any) -> bool:
 
 def save_prompt_activations(model_name: str, prompt: str, layers: Sequence[int], activations: Any, attention_mask: Any) -> None:
     """Raw states of one prompt, (1, tokens, layers × dim), with its attention mask, (1, tokens). Padding is left out."""
-    if _is_off():
+    if settings.is_off():
         return
     states, mask = _one_row(activations, "activations"), _mask_of(attention_mask)
     first, end = _kept_positions(mask)
@@ -519,13 +242,13 @@ def save_prompt_pooled_activations(model_name: str, prompt: str, layers: Sequenc
     """Pooled vectors of one prompt, (1, layers × dim)."""
     if pooled_activations.dim() > 1:
         pooled_activations = _one_row(pooled_activations, "pooled_activations")
-    if not _is_off():
+    if not settings.is_off():
         _save_layers(model_name, prompt, "pooled", pooling, layers, pooled_activations.reshape(1, -1))
 
 
 def save_prompt_router_logits(model_name: str, prompt: str, router_logits: Mapping[int, Any]) -> None:
     """Router logits of a mixture of experts: for each layer (tokens, experts)."""
-    if _is_off():
+    if settings.is_off():
         return
     for layer, tensor in router_logits.items():
         _save_layers(model_name, prompt, "router", "", [layer], tensor)
@@ -545,7 +268,7 @@ def save_prompt_logits(
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k: expected at least 1, got {top_k}")
     chosen = _positions(logits, attention_mask, positions)
-    if _is_off():
+    if settings.is_off():
         return
     if top_k is None:
         _save_record(model_name, prompt, "logits", [chosen], stored=_stored_dtype(chosen))
@@ -559,7 +282,7 @@ def save_prompt_topk_logits(
 ) -> None:
     """Logits that were cut to the largest elsewhere: values and indices, (1, tokens, k)."""
     values, indices = _positions(values, attention_mask, positions), _positions(indices, attention_mask, positions)
-    if not _is_off():
+    if not settings.is_off():
         _save_top_k(model_name, prompt, values, indices)
 
 
@@ -575,7 +298,7 @@ def save_prompt_perplexity(
     """Perplexity features of one prompt, (3,), and if given the perplexity of each token and the token ids."""
     import torch
 
-    if _is_off():
+    if settings.is_off():
         return
     # A handful of numbers: exact, whatever the cache dtype.
     _save_record(model_name, prompt, "perplexity", [perplexity_features.float()], stored="float32")
@@ -588,15 +311,15 @@ def save_prompt_perplexity(
 
 
 def _order() -> list[str]:
-    return _WIDEST_FIRST if _dtype is None else [_dtype, *(name for name in _WIDEST_FIRST if name != _dtype)]
+    return _WIDEST_FIRST if settings.wanted_dtype is None else [settings.wanted_dtype, *(name for name in _WIDEST_FIRST if name != settings.wanted_dtype)]
 
 
 def _only_keys_of(model_name: str) -> _core.ActivationKeys | None:
     """For a plain name under which nothing is stored: the keys of the one identity of that name. Several are an error, never a guess."""
     if isinstance(model_name, ModelIdentity):
         return None
-    backend = _current()
-    encoding = _keys_of(model_name).encoding
+    backend = settings.current()
+    encoding = settings.keys_of(model_name).encoding
     same_name = [model for model in backend.native.models() if model["name"] == str.__str__(model_name)]
     if len(same_name) == 0 or any(model["encoding"] == encoding for model in same_name):
         return None
@@ -609,7 +332,7 @@ def _only_keys_of(model_name: str) -> _core.ActivationKeys | None:
 
 def _by_name(model_name: str, find: Callable[[_core.ActivationKeys], Any]) -> Any:
     """What is found under this name, or under the only identity of that name; None if nothing is."""
-    found = find(_keys_of(model_name))
+    found = find(settings.keys_of(model_name))
     if found is None and (keys := _only_keys_of(model_name)) is not None:
         found = find(keys)
     return found
@@ -618,16 +341,16 @@ def _by_name(model_name: str, find: Callable[[_core.ActivationKeys], Any]) -> An
 def _find_layers(model_name: str, prompt: str, part: str, pooling: str, layers: Sequence[int]) -> Any:
     if len(layers) == 0:
         raise ValueError("layers: expected at least one")
-    if _is_off():
+    if settings.is_off():
         return None
-    native = _current().native
+    native = settings.current().native
     return _by_name(model_name, lambda keys: native.find_layers(keys, prompt, part, pooling, list(layers), _order()))
 
 
 def _find_record(model_name: str, prompt: str, part: str, order: list[str]) -> Any:
-    if _is_off():
+    if settings.is_off():
         return None
-    native = _current().native
+    native = settings.current().native
     return _by_name(model_name, lambda keys: native.find_record(keys, prompt, part, order))
 
 
@@ -649,33 +372,13 @@ def load_prompt_layer(model_name: str, prompt: str, layer: int) -> Any:
     It mostly lies in the store's mapped file, and costs microseconds whatever its size. What you write to it never reaches the file, nor anybody
     else's tensor: the pages become your process's own, and are given back with the tensor. clone() takes it out of the store's memory.
     """
-    if (found := _load_layer(model_name, prompt, layer)) is not None:
+    if (found := settings.load_layer(model_name, prompt, layer)) is not None:
         return found
-    if not _is_off() and (keys := _only_keys_of(model_name)) is not None:
-        found = _current().with_torch().load_layer_of(keys, prompt, layer)
+    if not settings.is_off() and (keys := _only_keys_of(model_name)) is not None:
+        found = settings.current().with_torch().load_layer_of(keys, prompt, layer)
         if found is not None:
             return found
     raise _missing(f"layer {layer}", model_name, prompt)
-
-
-def _load_first_layer(model_name: str, prompt: str, layer: int) -> Any:
-    """Stands in for the backend's own load_layer until that is prepared for the settings as they are."""
-    global _load_layer
-    if _is_off():
-        return None
-    with _lock:
-        native = _current().with_torch()
-        native.prefer(_dtype)
-        _load_layer = native.load_layer
-    return native.load_layer(model_name, prompt, layer)
-
-
-def _prepare_again() -> None:
-    global _load_layer
-    _load_layer = _load_first_layer
-
-
-_load_layer: Callable[[str, str, int], Any] = _load_first_layer
 
 
 def view_prompt_layer(model_name: str, prompt: str, layer: int) -> Any:
@@ -704,7 +407,7 @@ def load_prompt_activations(model_name: str, prompt: str, layers: Sequence[int])
     found = _find_layers(model_name, prompt, "raw", "", layers) if mask is not None else None
     if mask is None or found is None or mask.shape()[0] != found.shape()[0]:
         raise _missing(f"activations of layers {list(layers)}", model_name, prompt)
-    return _current().with_torch().side_by_side(found), _tensor_of(mask).unsqueeze(0)
+    return settings.current().with_torch().side_by_side(found), _tensor_of(mask).unsqueeze(0)
 
 
 def load_layer_across_prompts(model_name: str, prompts: Sequence[str], layer: int) -> tuple[list[Any], list[Any]]:
@@ -740,7 +443,7 @@ def load_prompt_pooled_activations(model_name: str, prompt: str, layers: Sequenc
     found = _find_layers(model_name, prompt, "pooled", pooling, layers)
     if found is None:
         raise _missing(f"pooled activations ({pooling}) of layers {list(layers)}", model_name, prompt)
-    return _current().with_torch().side_by_side(found)[0]
+    return settings.current().with_torch().side_by_side(found)[0]
 
 
 def load_pooled_batch(
@@ -757,7 +460,7 @@ def load_pooled_batch(
     for prompt in shown:
         found = _find_layers(model_name, prompt, "pooled", pooling, layers)
         if found is not None:
-            rows.append(_current().with_torch().side_by_side(found)[0])
+            rows.append(settings.current().with_torch().side_by_side(found)[0])
             continue
         if fallback_to_raw:
             try:

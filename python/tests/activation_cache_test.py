@@ -6,36 +6,19 @@ import gc
 import json
 import logging
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
 import torch
+from activation_fixtures import fresh_cache, save  # noqa: F401
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lmemo
 from lmemo import _core, activations
 from lmemo.activations import ModelIdentity
-
-
-@pytest.fixture(autouse=True)
-def fresh_cache(tmp_path: Path) -> Iterator[Path]:
-    activations.set_cache_backend(tmp_path / "store")
-    yield tmp_path / "store"
-    activations.set_cache_limit(None)
-    activations.set_cache_dtype(None)
-    activations.set_cache_compression(None)
-    activations.set_cache_backend(lmemo.MemoryStore())
-
-
-def save(prompt: str, layers: list[int], tokens: int = 3, dim: int = 8, model: str = "m") -> Any:
-    states = torch.randn(1, tokens, len(layers) * dim)
-    activations.save_prompt_activations(model, prompt, layers, states, torch.ones(1, tokens, dtype=torch.int64))
-    return states
-
 
 # --------------------------------------------------------------------------------------------------------------- settings
 

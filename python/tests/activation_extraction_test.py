@@ -8,27 +8,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from activation_fixtures import fresh_cache  # noqa: F401
 from activation_models import Passes, extractor_of, prompts_of, twelve_layers
 
 import lmemo
 from lmemo import activations
 from lmemo.activations import CachedExtractor, ModelIdentity
-
-
-@pytest.fixture(autouse=True)
-def fresh_cache(tmp_path: Path) -> Iterator[Path]:
-    activations.set_cache_backend(tmp_path / "store")
-    yield tmp_path / "store"
-    activations.set_cache_limit(None)
-    activations.set_cache_dtype(None)
-    activations.set_cache_compression(None)
-    activations.set_cache_backend(lmemo.MemoryStore())
 
 
 def test_500_prompts_all_layers_equal_direct_extraction_and_cost_nothing_the_second_time() -> None:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from activation_fixtures import fresh_cache  # noqa: F401
 from activation_models import Passes, extractor_of, prompts_of, twelve_layers
 from tiny_models import WORDS, tiny_model, tiny_tokenizer
 
-import lmemo
 from lmemo import activations
 from lmemo.activations import ActivationExtractor, CachedExtractor, weights_digest
-
-
-@pytest.fixture(autouse=True)
-def fresh_cache(tmp_path: Path) -> Iterator[None]:
-    activations.set_cache_backend(tmp_path / "store")
-    yield
-    activations.set_cache_dtype(None)
-    activations.set_cache_backend(lmemo.MemoryStore())
 
 
 @pytest.fixture(scope="module")

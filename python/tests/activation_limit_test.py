@@ -6,24 +6,16 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from activation_fixtures import fresh_cache  # noqa: F401
 
 import lmemo
 from lmemo import activations
 from lmemo.activations import CachedExtractor
-
-
-@pytest.fixture(autouse=True)
-def fresh_cache(tmp_path: Path) -> Iterator[Path]:
-    activations.set_cache_backend(tmp_path / "store")
-    yield tmp_path / "store"
-    activations.set_cache_limit(None)
-    activations.set_cache_backend(lmemo.MemoryStore())
 
 
 def bytes_in(directory: Path) -> int:

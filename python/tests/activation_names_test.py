@@ -5,33 +5,19 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from activation_fixtures import fresh_cache, save  # noqa: F401
 from activation_models import extractor_of, prompts_of, twelve_layers
 
 import lmemo
 from lmemo import activations
 from lmemo.activations import CachedExtractor, ModelIdentity
-
-
-@pytest.fixture(autouse=True)
-def fresh_cache(tmp_path: Path) -> Iterator[Path]:
-    activations.set_cache_backend(tmp_path / "store")
-    yield tmp_path / "store"
-    activations.set_cache_limit(None)
-    activations.set_cache_dtype(None)
-    activations.set_cache_backend(lmemo.MemoryStore())
-
-
-def save(prompt: str, layers: list[int], tokens: int = 3, dim: int = 8, model: str = "m") -> Any:
-    states = torch.randn(1, tokens, len(layers) * dim)
-    activations.save_prompt_activations(model, prompt, layers, states, torch.ones(1, tokens, dtype=torch.int64))
-    return states
 
 
 def entries() -> list[dict[str, Any]]:
