@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -368,7 +369,40 @@ class CachedExtractor:
         Saves after every batch. With cache_only nothing is returned. Remote batches are retried (max_retries, else 3 times); what still fails is named
         in a RuntimeError at the end, and all others are stored. Other processes that extract the same prompts are given time: nothing is computed twice.
         """
-        return _Run(self.extractor, cache._prompts_of(prompts), remote, max_retries, cache_only, self.retry_seconds).run(invalidate_cache)
+        listed = cache._prompts_of(prompts)
+        # The log tells every step: then nothing is taken at once.
+        if not invalidate_cache and not cache_only and not settings.is_off() and not logger.isEnabledFor(logging.INFO):
+            if (stored := _all_stored(self.extractor, listed)) is not None:
+                return stored
+        return _Run(self.extractor, listed, remote, max_retries, cache_only, self.retry_seconds).run(invalidate_cache)
+
+
+def _all_stored(extractor: Any, prompts: list[str]) -> tuple[Any, Any] | None:
+    """What extract() returns, if all of it is stored and sound: no run is begun for that. None: a run finds out what is missing."""
+    layers = extractor.layer_indices
+    part, pooling = _part_of(extractor)
+    wanted = _wanted_dtype(extractor)
+    stored: tuple[Any, Any] | None = settings.current().with_torch().load_all(
+        settings.keys_of(extractor.model_name), prompts, part, pooling or "", layers, _good_for(wanted), wanted
+    )
+    return stored
+
+
+def _part_of(extractor: Any) -> tuple[str, str | None]:
+    pooling = getattr(extractor, "pooling", None)
+    return ("pooled", pooling) if isinstance(pooling, str) else ("raw", None)
+
+
+def _wanted_dtype(extractor: Any) -> str | None:
+    """None: the one that comes."""
+    dtype = settings.wanted_dtype or getattr(extractor, "dtype", None)
+    name = dtype if isinstance(dtype, str) else cache._name_of_dtype(dtype)
+    name = name.removeprefix("torch.")
+    return name if name in _GOOD_FOR else None
+
+
+def _good_for(wanted: str | None) -> list[str]:
+    return cache._WIDEST_FIRST if wanted is None else _GOOD_FOR.get(wanted, [wanted])
 
 
 class _Run:
@@ -385,14 +419,11 @@ class _Run:
         self.layers = list(extractor.layer_indices)
         if not self.layers:
             raise ValueError("layer_indices: expected at least one layer")
-        pooling = getattr(extractor, "pooling", None)
-        self.pooling = pooling if isinstance(pooling, str) else None
-        self.part = "raw" if self.pooling is None else "pooled"
+        self.part, self.pooling = _part_of(extractor)
         self.backend = settings.current()
         self.keys = settings.keys_of(self.model)
         self.native = self.backend.native
-        dtype = str(settings.wanted_dtype or getattr(extractor, "dtype", None)).removeprefix("torch.")
-        self.wanted: str | None = dtype if dtype in _GOOD_FOR else None  # None: the one that comes.
+        self.wanted = _wanted_dtype(extractor)
         self.rows: dict[str, Any] = {}  # Prompt: (found or tensor, mask), held until they are returned, whatever is evicted meanwhile.
         self.failed: list[str] = []
         self.held: list[int] = []
@@ -436,7 +467,7 @@ class _Run:
     # ------------------------------------------------------------------------------------------------------ looking up
 
     def _order(self) -> list[str]:
-        return cache._WIDEST_FIRST if self.wanted is None else _GOOD_FOR.get(self.wanted, [self.wanted])
+        return _good_for(self.wanted)
 
     def _is_good(self, states: Any) -> bool:
         dtype = states.dtype() if isinstance(states, _core.FoundTensors) else str(states.dtype).removeprefix("torch.")
@@ -552,7 +583,7 @@ class _Run:
         if self.wanted is None and not self.is_off:
             self.wanted = cache._stored_dtype(states)
         for row, prompt in enumerate(batch):
-            mask = masks[row].detach().cpu()
+            mask = cache._on_cpu(masks[row]).contiguous()
             first, end = cache._kept_positions(mask)
             self._keep(prompt, layers, given, states[row, first:end], mask[first:end])
 
@@ -569,8 +600,8 @@ class _Run:
     def _keep(self, prompt: str, layers: list[int], given: list[int], states: Any, mask: Any) -> None:
         is_stored = False
         if not self.is_off:
-            is_stored = self.part == "pooled" or cache._save_mask(self.model, prompt, mask)
-            is_stored = is_stored and cache._save_layers(self.model, prompt, self.part, self.pooling or "", given, states, wanted=layers)
+            its_mask = mask if self.part == "raw" else None
+            is_stored = cache._save_layers(self.model, prompt, self.part, self.pooling or "", given, states, wanted=layers, mask=its_mask)
         if self.cache_only:
             return
         if is_stored and not self._look_up(prompt):

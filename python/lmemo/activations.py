@@ -109,18 +109,28 @@ def __getattr__(name: str) -> Any:
 # ---------------------------------------------------------------------------------------------------------------- saving
 
 
+_dtype_names: dict[Any, str] = {}
+
+
 def _name_of_dtype(dtype: Any) -> str:
-    return str(dtype).removeprefix("torch.")
+    if (name := _dtype_names.get(dtype)) is None:
+        name = _dtype_names[dtype] = str(dtype).removeprefix("torch.")
+    return name
+
+
+def _on_cpu(tensor: Any) -> Any:
+    # detach() and cpu() cost a microsecond each even where there is nothing to do.
+    return tensor if tensor.is_cpu and not tensor.requires_grad else tensor.detach().cpu()
 
 
 def _prepared(tensor: Any) -> Any:
-    """On the CPU, contiguous, in a dtype that the store knows."""
-    prepared = tensor.detach().cpu()
-    if settings.wanted_dtype is not None and prepared.is_floating_point() and _name_of_dtype(prepared.dtype) == "float64":
+    """On the CPU, in a dtype that the store knows."""
+    prepared = _on_cpu(tensor)
+    if settings.wanted_dtype is not None and _name_of_dtype(prepared.dtype) == "float64":
         import torch
 
         prepared = prepared.to(getattr(torch, settings.wanted_dtype))
-    return prepared.contiguous()
+    return prepared
 
 
 def _stored_dtype(tensor: Any) -> str:
@@ -128,32 +138,42 @@ def _stored_dtype(tensor: Any) -> str:
 
 
 def _kept_positions(mask: Any) -> tuple[int, int]:
-    """From the first to behind the last token that counts: what lies outside is the padding of a batch."""
-    places = mask.nonzero()
-    if len(places) == 0:
-        return 0, 0
-    return int(places[0]), int(places[-1]) + 1
+    """From the first to behind the last token that counts: what lies outside is the padding of a batch. Requires: contiguous, on the CPU."""
+    return _core.kept_positions(_name_of_dtype(mask.dtype), mask.data_ptr(), mask.numel())
 
 
 def _save_layers(
-    model_name: str, prompt: str, part: str, pooling: str, layers: Sequence[int], tensor: Any, *, wanted: Sequence[int] | None = None
-) -> bool:
-    """`tensor` is (rows, layers × dim). Only the wanted layers are stored."""
+    model_name: str, prompt: str, part: str, pooling: str, layers: Sequence[int], tensor: Any, *, wanted: Sequence[int] | None = None,
+    mask: Any = None,
+) -> bool:  # fmt: skip
+    """`tensor` is (rows, layers × dim). Only the wanted layers are stored. With a mask, (rows,), both have all tokens of a batch, and its padding is
+    left out; the mask is stored last: a prompt whose states are refused leaves nothing behind."""
     _check_is_prompt(prompt)
     backend = settings.current()
     tensor = _prepared(tensor)
-    if len(layers) == 0 or tensor.shape[1] % len(layers):
-        raise ValueError(f"a tensor of width {tensor.shape[1]} does not divide into {len(layers)} layers")
-    dim = tensor.shape[1] // len(layers)
+    rows, width = tensor.shape
+    if len(layers) == 0 or width % len(layers):
+        raise ValueError(f"a tensor of width {width} does not divide into {len(layers)} layers")
+    row_elements, between_columns = tensor.stride()
+    if between_columns != 1:
+        tensor = tensor.contiguous()
+        row_elements = width
+    dim, row_bytes = width // len(layers), row_elements * tensor.element_size()
+    address, its_mask = tensor.data_ptr(), None
+    if mask is not None:
+        first, end = _kept_positions(mask)
+        rows, address = end - first, address + first * row_bytes
+        its_mask = (_name_of_dtype(mask.dtype), mask.data_ptr() + first * mask.element_size())
     columns = [column for column, layer in enumerate(layers) if wanted is None or layer in wanted]
     stored = _stored_dtype(tensor)
     size = {"float16": 2, "bfloat16": 2, "float64": 8}.get(stored, 4)
+    byte_count = len(columns) * (rows * dim * size + 400) + (0 if mask is None else rows * mask.element_size() + len(prompt) + 400)
     return settings.put_with_room(
         backend,
-        len(columns) * (tensor.shape[0] * dim * size + 400),
+        byte_count,
         lambda: backend.native.put_rows(
             settings.keys_of(model_name), prompt, part, pooling, [layers[column] for column in columns], columns, stored, settings.is_compressed,
-            _name_of_dtype(tensor.dtype), tensor.data_ptr(), tensor.shape[0], dim, tensor.stride(0) * tensor.element_size(),
+            _name_of_dtype(tensor.dtype), address, rows, dim, row_bytes, its_mask,
         ),
     )  # fmt: skip
 
@@ -163,7 +183,7 @@ def _save_record(model_name: str, prompt: str, part: str, tensors: Sequence[Any]
     backend = settings.current()
     prepared = []
     for tensor in tensors:
-        tensor = _prepared(tensor)
+        tensor = _prepared(tensor).contiguous()
         if stored is not None and tensor.is_floating_point() and _name_of_dtype(tensor.dtype) != stored:
             import torch
 
@@ -181,7 +201,7 @@ def _one_row(tensor: Any, what: str) -> Any:
     _check_is_tensor(tensor, what)
     if tensor.dim() >= 1 and tensor.shape[0] != 1:
         raise ValueError(f"{what}: expected one prompt, (1, …); got {tuple(tensor.shape)}")
-    return tensor[0]
+    return tensor.select(0, 0)
 
 
 def _check_is_tensor(tensor: Any, what: str) -> None:
@@ -209,20 +229,7 @@ def _check_is_prompt(prompt: Any) -> None:
 def _mask_of(attention_mask: Any) -> Any:
     """The mask of one prompt, from (1, tokens) or (tokens,)."""
     _check_is_tensor(attention_mask, "attention_mask")
-    return (attention_mask if attention_mask.dim() == 1 else _one_row(attention_mask, "attention_mask")).detach().cpu()
-
-
-_LONGEST_IN_KEY = 256  # Bytes; of a longer prompt its keys have the digest alone (lmemo.LongValue).
-
-
-def _save_mask(model_name: str, prompt: str, mask: Any) -> bool:
-    """With the prompt itself, if its keys do not have it: list_cached_prompts() finds it here."""
-    tensors = [mask]
-    if len(text := prompt.encode("utf-8", "surrogatepass")) > _LONGEST_IN_KEY:
-        import torch
-
-        tensors.append(torch.frombuffer(bytearray(text), dtype=torch.uint8))
-    return _save_record(model_name, prompt, "mask", tensors, stored=None)
+    return _on_cpu(attention_mask if attention_mask.dim() == 1 else _one_row(attention_mask, "attention_mask")).contiguous()
 
 
 def save_prompt_activations(model_name: str, prompt: str, layers: Sequence[int], activations: Any, attention_mask: Any) -> None:
@@ -230,12 +237,9 @@ def save_prompt_activations(model_name: str, prompt: str, layers: Sequence[int],
     if settings.is_off():
         return
     states, mask = _one_row(activations, "activations"), _mask_of(attention_mask)
-    first, end = _kept_positions(mask)
     if states.shape[0] != mask.shape[0]:
         raise ValueError(f"activations have {states.shape[0]} tokens, attention_mask has {mask.shape[0]}")
-    # The mask last: a prompt whose states are refused leaves nothing behind.
-    _save_layers(model_name, prompt, "raw", "", layers, states[first:end])
-    _save_mask(model_name, prompt, mask[first:end])
+    _save_layers(model_name, prompt, "raw", "", layers, states, mask=mask)
 
 
 def save_prompt_pooled_activations(model_name: str, prompt: str, layers: Sequence[int], pooled_activations: Any, pooling: str) -> None:
@@ -403,11 +407,16 @@ def view_prompt_layer(model_name: str, prompt: str, layer: int) -> Any:
 
 def load_prompt_activations(model_name: str, prompt: str, layers: Sequence[int]) -> tuple[Any, Any]:
     """Raw states of some layers of one prompt side by side, (1, tokens, layers × dim), and the attention mask, (1, tokens)."""
-    mask = _find_record(model_name, prompt, "mask", [])
-    found = _find_layers(model_name, prompt, "raw", "", layers) if mask is not None else None
-    if mask is None or found is None or mask.shape()[0] != found.shape()[0]:
+    if len(layers) == 0:
+        raise ValueError("layers: expected at least one")
+    found = None
+    if not settings.is_off():
+        native, order = settings.current().with_torch(), _order()
+        found = _by_name(model_name, lambda keys: native.load_all(keys, [prompt], "raw", "", layers, order, None))
+    if found is None:
         raise _missing(f"activations of layers {list(layers)}", model_name, prompt)
-    return settings.current().with_torch().side_by_side(found), _tensor_of(mask).unsqueeze(0)
+    states, mask = found
+    return states, mask
 
 
 def load_layer_across_prompts(model_name: str, prompts: Sequence[str], layer: int) -> tuple[list[Any], list[Any]]:

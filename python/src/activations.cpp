@@ -16,6 +16,7 @@
 #include "base/large_copy.h"
 #include "bindings.h"
 #include "errors.h"
+#include "found_tensors.h"
 #include "lmemo/activations.h"
 #include "store_object.h"
 #include "torch_tensor.h"
@@ -43,40 +44,29 @@ ActivationPart part_of(std::string_view name) {
 
 std::byte* at_address(uint64_t address) { return reinterpret_cast<std::byte*>(address); }
 
-// Records of one prompt that belong together: layers, or the tensors of one record.
-struct FoundTensors {
-  std::vector<Hit> hits;
-  std::vector<TensorView> tensors;
-  std::vector<size_t> hit_of;  // For each tensor.
+// Copies one tensor of those that were found.
+void copy_tensor(const FoundTensors& found, size_t number, uint64_t address, const std::string& to,
+                 uint64_t row_bytes, uint64_t row_stride) {
+  const TensorType type = type_of(to);
+  const TensorView& tensor = found.tensors.at(number);
+  Status status;
+  if (tensor.byte_count() >= kLongCopyBytes) {
+    const nb::gil_scoped_release released;
+    status = copy_elements(tensor, type, at_address(address), row_bytes, row_stride);
+  } else {
+    status = copy_elements(tensor, type, at_address(address), row_bytes, row_stride);
+  }
+  raise_if_failed(status);
+}
 
-  void copy_to(size_t number, uint64_t address, const std::string& to, uint64_t row_bytes,
-               uint64_t row_stride) const {
-    const TensorType type = type_of(to);
-    const TensorView& tensor = tensors.at(number);
-    Status status;
-    if (tensor.byte_count() >= kLongCopyBytes) {
-      const nb::gil_scoped_release released;
-      status = copy_elements(tensor, type, at_address(address), row_bytes, row_stride);
-    } else {
-      status = copy_elements(tensor, type, at_address(address), row_bytes, row_stride);
-    }
-    raise_if_failed(status);
+void copy_layers(const FoundTensors& found, std::byte* out, TensorType type, uint64_t row_stride) {
+  Status status;
+  {
+    const nb::gil_scoped_release released;
+    status = found.copy_layers(out, type, row_stride);
   }
-  // All layers side by side, as (rows, layers × dim): what extract() returns.
-  void copy_layers_to(std::byte* out, TensorType type, uint64_t row_stride) const {
-    Status status;
-    {
-      const nb::gil_scoped_release released;
-      for (const TensorView& tensor : tensors) {
-        const uint64_t row_bytes = tensor.shape.at(1) * bytes_per_element(type);
-        status = copy_elements(tensor, type, out, row_bytes, row_stride);
-        if (!status.ok()) break;
-        out += row_bytes;
-      }
-    }
-    raise_if_failed(status);
-  }
-};
+  raise_if_failed(status);
+}
 
 std::string_view prompt_bytes(nb::handle prompt, std::string& kept) {
   Py_ssize_t length = 0;
@@ -107,14 +97,18 @@ class Activations {
     preferred_ = dtype ? type_of(*dtype) : TensorType::none;
   }
 
-  // nullopt: stored. Else the code of the error, of which the user hears by a notice.
+  // nullopt: stored. Else the code of the error, of which the user hears by a notice. With a mask, (dtype, address), that comes last.
+  using Mask = std::pair<std::string, uint64_t>;
   std::optional<std::string> put_rows(const ActivationKeys& keys, nb::handle prompt, const std::string& part,
                                       const std::string& pooling, const std::vector<int64_t>& layers,
                                       const std::vector<int64_t>& columns, const std::string& stored,
                                       bool compress, const std::string& source, uint64_t address,
-                                      uint64_t rows, uint64_t dim, uint64_t row_stride) {
+                                      uint64_t rows, uint64_t dim, uint64_t row_stride,
+                                      const std::optional<Mask>& mask) {
     std::string kept;
-    const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
+    const std::string_view text = prompt_bytes(prompt, kept);
+    const std::string prompt_field = ActivationKeys::prompt(text);
+    const std::string mask_record = mask ? record_of_mask(*mask, rows, text) : std::string();
     const TensorType from = type_of(source), to = type_of(stored);
     ActivationSlot slot{part_of(part), 0, pooling, to};
     const std::shared_ptr<Store> store = store_->hold();
@@ -127,7 +121,7 @@ class Activations {
       std::vector<Key> made_keys;
       std::vector<std::string> compressed;
       std::vector<Item> items;
-      made_keys.reserve(layers.size());
+      made_keys.reserve(layers.size() + 1);
       compressed.reserve(layers.size());
       for (size_t i = 0; i < layers.size() && status.ok(); ++i) {
         slot.layer = layers[i];
@@ -148,6 +142,15 @@ class Activations {
           items.push_back({&made_keys.back(), bytes_of(compressed.back())});
         } else {
           status = record.error();
+        }
+      }
+      if (status.ok() && mask) {
+        const ActivationSlot its_slot{ActivationPart::mask, 0, "", TensorType::none};
+        if (Result<Key> key = keys.key(prompt_field, its_slot); !key.ok()) {
+          status = key.error();
+        } else if (!is_stored(*store, *key, bytes_of(mask_record))) {
+          made_keys.push_back(std::move(*key));
+          items.push_back({&made_keys.back(), bytes_of(mask_record)});
         }
       }
       if (status.ok()) status = store->put_many(items);
@@ -176,10 +179,7 @@ class Activations {
     Status status;
     {
       const nb::gil_scoped_release released;
-      // Most masks are put again with every layer: the same bytes need no second record.
-      const std::optional<Hit> known = store->find(key);
-      if (!known || !std::ranges::equal(known->value(), bytes_of(bytes)))
-        status = store->put(key, bytes_of(bytes));
+      if (!is_stored(*store, key, bytes_of(bytes))) status = store->put(key, bytes_of(bytes));
     }
     return told(status);
   }
@@ -279,31 +279,59 @@ class Activations {
   nb::object load_layer(const ActivationKeys& keys, nb::handle prompt, int64_t layer) {
     std::string kept;
     const std::string prompt_field = ActivationKeys::prompt(prompt_bytes(prompt, kept));
-    ActivationSlot slot{ActivationPart::raw, layer, "", TensorType::none};
     const StoreInUse store = store_->open();
     nb::object made = nb::none();
+    ActivationSlot slot{ActivationPart::raw, layer, "", TensorType::none};
     const TensorType first = preferred_.load(std::memory_order_relaxed);
     for (size_t i = first == TensorType::none ? 1 : 0; i <= std::size(kFloatTypes); ++i) {
       slot.stored = i == 0 ? first : kFloatTypes[i - 1];
       if (i > 0 && slot.stored == first) continue;
       std::optional<WritableHit> hit = store->find_writable(keys.digest(prompt_field, slot));
       if (!hit) continue;
-      if (hit->own.data() != nullptr)
-        if (const std::optional<RowsView> rows = read_plain_rows(hit->hit.value());
-            rows && rows->type == slot.stored && !rows->stored.empty()) {
-          std::byte* const data = hit->own.data() + (rows->stored.data() - hit->hit.value().data());
-          made = torch_.over(std::move(*hit), data, rows->type, rows->rows, rows->columns);
-          break;
-        }
-      const Result<std::vector<TensorView>> tensors = read_tensors(hit->hit.value());
-      if (!tensors.ok() || tensors->size() != 1) continue;
-      const TensorView& tensor = tensors->front();
-      if (tensor.shape.size() != 2 || tensor.type != slot.stored) continue;
-      made = copy_of(tensor);
-      break;
+      uint64_t rows = 0;
+      made = tensor_of(std::move(*hit), slot.stored, rows);
+      if (!made.is_none()) break;
     }
     store_->deliver_notices();
     return made;
+  }
+
+  // All layers of all prompts, (prompts, tokens, layers × dim), and the mask, (prompts, tokens), padded on the right; None unless everything is
+  // there and fits together. `wanted` is the dtype of the states; None: the one in which all are stored. A single layer of a single prompt is
+  // not copied, as in load_layer().
+  nb::object load_all(const ActivationKeys& keys, const nb::list& prompts, const std::string& part,
+                      const std::string& pooling, const std::vector<int64_t>& layers,
+                      const std::vector<std::string>& order, const std::optional<std::string>& wanted) {
+    if (prompts.size() == 0 || layers.empty()) return nb::none();
+    std::vector<std::string> fields;
+    fields.reserve(prompts.size());
+    for (const nb::handle prompt : prompts) {
+      std::string kept;
+      fields.push_back(ActivationKeys::prompt(prompt_bytes(prompt, kept)));
+    }
+    WantedLayers asked{part_of(part), pooling, layers, {}, wanted ? type_of(*wanted) : TensorType::none};
+    for (const std::string& name : order) asked.order.push_back(type_of(name));
+    if (fields.size() == 1 && layers.size() == 1) {
+      std::optional<nb::object> made = load_single(keys, fields.front(), asked);
+      store_->deliver_notices();
+      if (made) return std::move(*made);
+    }
+    const std::shared_ptr<Store> store = store_->hold();
+    std::optional<StoredPrompts> found;
+    {
+      const nb::gil_scoped_release released;  // The first find of a record reads all of it, to check it.
+      found = find_stored(*store, keys, fields, asked);
+    }
+    store_->deliver_notices();
+    if (!found) return nb::none();
+    const auto [states, out] = fresh(found->type, fields.size(), found->longest, found->columns);
+    Status status;
+    {
+      const nb::gil_scoped_release released;
+      status = found->copy_states(out);
+    }
+    if (!status.ok()) return nb::none();  // It is computed again.
+    return nb::make_tuple(states, mask_of(*found));
   }
 
   // Layers that were found, side by side, as a tensor (1, rows, layers × dim).
@@ -311,8 +339,8 @@ class Activations {
     if (found.tensors.empty() || found.tensors.front().shape.size() != 2) throw nb::value_error("no layers");
     const TensorView& first = found.tensors.front();
     const uint64_t rows = first.shape[0], columns = first.shape[1] * found.tensors.size();
-    const auto [made, out] = fresh(first.type, rows, columns);
-    found.copy_layers_to(out, first.type, columns * bytes_per_element(first.type));
+    const auto [made, out] = fresh(first.type, 1, rows, columns);
+    copy_layers(found, out, first.type, columns * bytes_per_element(first.type));
     return made;
   }
 
@@ -391,6 +419,22 @@ class Activations {
   }
 
  private:
+  // Most masks are put again with every layer: the same bytes need no second record.
+  static bool is_stored(Store& store, const Key& key, Bytes value) {
+    const std::optional<Hit> known = store.find(key);
+    return known && std::ranges::equal(known->value(), value);
+  }
+  // With the prompt itself, if its keys do not have it: list_cached_prompts() finds it here.
+  static std::string record_of_mask(const Mask& mask, uint64_t rows, std::string_view prompt) {
+    TensorRecord record;
+    const TensorType type = type_of(mask.first);
+    std::byte* const out = record.add(type, {rows});
+    if (rows > 0) std::memcpy(out, at_address(mask.second), rows * bytes_per_element(type));
+    if (prompt.size() > kMaxInlineValueBytes)
+      std::memcpy(record.add(TensorType::uint8, {prompt.size()}), prompt.data(), prompt.size());
+    return value_or_raise(record.finish(false));
+  }
+
   // Of a plain name from the dictionary, of a ModelIdentity from the identity.
   nb::object keys_of(nb::handle model) const {
     PyObject* known = nullptr;
@@ -401,19 +445,6 @@ class Activations {
       PyErr_Clear();
     }
     return known != nullptr ? nb::steal(known) : make_keys_(model);
-  }
-
-  static bool take(Store& store, const Digest& digest, FoundTensors& found) {
-    std::optional<Hit> hit = store.find(digest);
-    if (!hit) return false;
-    Result<std::vector<TensorView>> tensors = read_tensors(hit->value());
-    if (!tensors.ok() || tensors->empty()) return false;
-    for (TensorView& tensor : *tensors) {
-      found.tensors.push_back(std::move(tensor));
-      found.hit_of.push_back(found.hits.size());
-    }
-    found.hits.push_back(std::move(*hit));
-    return true;
   }
 
   static Result<std::string> compressed_rows(TensorType from, TensorType to, const std::byte* source,
@@ -434,16 +465,74 @@ class Activations {
     return std::string(name_of(status.error().code));
   }
 
-  // (1, rows, columns) to be filled, and where.
-  std::pair<nb::object, std::byte*> fresh(TensorType type, uint64_t rows, uint64_t columns) {
-    nb::object made = torch_.empty(nb::make_tuple(1, rows, columns), type);
+  // (prompts, rows, columns) to be filled, and where.
+  std::pair<nb::object, std::byte*> fresh(TensorType type, uint64_t prompts, uint64_t rows,
+                                          uint64_t columns) {
+    nb::object made = torch_.empty(nb::make_tuple(prompts, rows, columns), type);
     std::byte* const data = at_address(nb::cast<uint64_t>(made.attr("data_ptr")()));
-    expect_large(data, rows * columns * bytes_per_element(type));
+    expect_large(data, prompts * rows * columns * bytes_per_element(type));
     return {std::move(made), data};
   }
 
+  // A record of rows that are stored in this type; None if it is another. In place if its bytes may be written to.
+  nb::object tensor_of(WritableHit hit, TensorType stored, uint64_t& row_count) {
+    if (hit.own.data() != nullptr)
+      if (const std::optional<RowsView> rows = read_plain_rows(hit.hit.value());
+          rows && rows->type == stored && !rows->stored.empty()) {
+        std::byte* const data = hit.own.data() + (rows->stored.data() - hit.hit.value().data());
+        row_count = rows->rows;
+        return torch_.over(std::move(hit), data, rows->type, rows->rows, rows->columns);
+      }
+    const Result<std::vector<TensorView>> tensors = read_tensors(hit.hit.value());
+    if (!tensors.ok() || tensors->size() != 1) return nb::none();
+    const TensorView& tensor = tensors->front();
+    if (tensor.shape.size() != 2 || tensor.type != stored) return nb::none();
+    row_count = tensor.shape[0];
+    return copy_of(tensor);
+  }
+
+  nb::object mask_of(const StoredPrompts& found) {
+    std::byte* out = nullptr;
+    nb::object mask = torch_.small(found.mask_type, found.prompts.size(), found.longest, out);
+    found.copy_masks(out);
+    return mask;
+  }
+
+  // One layer of one prompt, where it lies; None if it is not there. nullopt where it is wanted in another type than it is stored in.
+  std::optional<nb::object> load_single(const ActivationKeys& keys, const std::string& field,
+                                        const WantedLayers& asked) {
+    const StoreInUse store = store_->open();
+    ActivationSlot slot{asked.part, asked.layers.front(), asked.pooling, TensorType::none};
+    std::optional<Digest> digest;
+    for (const TensorType type : asked.order) {
+      slot.stored = type;
+      digest = keys.digest(field, slot);
+      if (store->contains(*digest)) break;
+      digest.reset();
+    }
+    if (!digest) return nb::none();
+    if (asked.type != TensorType::none && asked.type != slot.stored) return std::nullopt;
+    StoredPrompts found;
+    StoredPrompts::Prompt& prompt = found.prompts.emplace_back();
+    if (asked.part == ActivationPart::raw) {
+      const Digest of_mask = keys.digest(field, {ActivationPart::mask, 0, "", TensorType::none});
+      if (!store->contains(of_mask) || !take(*store, of_mask, prompt.mask)) return nb::none();
+    }
+    std::optional<WritableHit> hit = store->find_writable(*digest);
+    if (!hit) return nb::none();
+    nb::object states = tensor_of(std::move(*hit), slot.stored, prompt.rows);
+    if (states.is_none()) return states;
+    found.longest = prompt.rows;
+    if (!prompt.mask.tensors.empty()) {
+      const TensorView& mask = prompt.mask.tensors.front();
+      if (mask.shape.size() != 1 || mask.shape[0] != prompt.rows || mask.is_compressed) return nb::none();
+      found.mask_type = mask.type;
+    }
+    return nb::make_tuple(states, mask_of(found));
+  }
+
   nb::object copy_of(const TensorView& tensor) {
-    const auto [made, out] = fresh(tensor.type, tensor.shape[0], tensor.shape[1]);
+    const auto [made, out] = fresh(tensor.type, 1, tensor.shape[0], tensor.shape[1]);
     Status status;
     if (tensor.byte_count() >= kLongCopyBytes) {
       const nb::gil_scoped_release released;
@@ -530,6 +619,20 @@ PyMethodDef kLoadLayer = {
     "load_layer($self, model_name, prompt, layer)\n--\n\n"
     "A tensor (1, tokens, dim), or None."};
 
+// From the first to behind the last element that is not zero, of a mask.
+std::pair<uint64_t, uint64_t> kept_positions(const std::string& dtype, uint64_t address, uint64_t count) {
+  const uint64_t element = bytes_per_element(type_of(dtype));
+  const std::byte* const mask = at_address(address);
+  const auto counts = [&](uint64_t place) {
+    const std::byte* const first = mask + place * element;
+    return std::any_of(first, first + element, [](std::byte byte) { return byte != std::byte{0}; });
+  };
+  uint64_t first = 0, end = count;
+  while (first < end && !counts(first)) ++first;
+  while (end > first && !counts(end - 1)) --end;
+  return first == end ? std::pair<uint64_t, uint64_t>(0, 0) : std::pair(first, end);
+}
+
 void convert_floats(const std::string& from, uint64_t source, const std::string& to, uint64_t target,
                     uint64_t count) {
   TensorView view{
@@ -600,12 +703,11 @@ void init_activations(nb::module_& m) {
             return tensor.stored.data() - self.hits.at(self.hit_of.at(number)).value().data();
           },
           "number"_a = 0, "Where its elements begin in the record.")
-      .def("copy_to", &FoundTensors::copy_to, "number"_a, "address"_a, "dtype"_a, "row_bytes"_a = 0,
-           "row_stride"_a = 0)
+      .def("copy_to", &copy_tensor, "number"_a, "address"_a, "dtype"_a, "row_bytes"_a = 0, "row_stride"_a = 0)
       .def(
           "copy_layers_to",
           [](const FoundTensors& self, uint64_t address, const std::string& dtype, uint64_t row_stride) {
-            self.copy_layers_to(at_address(address), type_of(dtype), row_stride);
+            copy_layers(self, at_address(address), type_of(dtype), row_stride);
           },
           "address"_a, "dtype"_a, "row_stride"_a);
 
@@ -618,7 +720,8 @@ void init_activations(nb::module_& m) {
                    "ActivationKeys], make_keys: Callable[[str], ActivationKeys]) -> None"))
       .def("prefer", &Activations::prefer, "dtype"_a.none())
       .def("put_rows", &Activations::put_rows, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layers"_a,
-           "columns"_a, "stored"_a, "compress"_a, "source"_a, "address"_a, "rows"_a, "dim"_a, "row_stride"_a)
+           "columns"_a, "stored"_a, "compress"_a, "source"_a, "address"_a, "rows"_a, "dim"_a, "row_stride"_a,
+           "mask"_a = nb::none())
       .def("put_tensors", &Activations::put_tensors, "keys"_a, "prompt"_a, "part"_a, "stored"_a.none(),
            "compress"_a, "tensors"_a)
       .def("find_layers", &Activations::find_layers, "keys"_a, "prompt"_a, "part"_a, "pooling"_a, "layers"_a,
@@ -634,6 +737,13 @@ void init_activations(nb::module_& m) {
           },
           "keys"_a, "prompt"_a, "layer"_a,
           nb::sig("def load_layer_of(self, keys: ActivationKeys, prompt: str, layer: int) -> typing.Any"))
+      .def(
+          "load_all", &Activations::load_all, "keys"_a, "prompts"_a, "part"_a, "pooling"_a, "layers"_a,
+          "order"_a, "wanted"_a.none(),
+          nb::sig(
+              "def load_all(self, keys: ActivationKeys, prompts: list[str], part: str, pooling: str, layers: "
+              "collections.abc.Sequence[int], order: collections.abc.Sequence[str], wanted: str | None) -> "
+              "typing.Any"))
       .def("side_by_side", &Activations::side_by_side, "found"_a,
            nb::sig("def side_by_side(self, found: FoundTensors) -> typing.Any"))
       .def("models", &Activations::models, nb::sig("def models(self) -> list[dict[str, typing.Any]]"))
@@ -658,6 +768,8 @@ void init_activations(nb::module_& m) {
           "number"_a)
       .def("release", [](ClaimFile& claims, uint64_t number) { claims.release(number); }, "number"_a);
 
+  m.def("kept_positions", &kept_positions, "dtype"_a, "address"_a, "count"_a,
+        "From the first to behind the last element of a mask that counts.");
   m.def(
       "expect_large",
       [](uint64_t address, uint64_t byte_count) { expect_large(at_address(address), byte_count); },

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 
 namespace nb = nanobind;
 
@@ -32,12 +33,6 @@ struct DlManagedTensor {
   void (*deleter)(DlManagedTensor*) = nullptr;
 };
 
-struct OwnedTensor {
-  DlManagedTensor managed;
-  std::array<int64_t, 3> shape;
-  WritableHit hit;
-};
-
 constexpr char kUnread[] = "dltensor";
 
 DlType dl_type_of(TensorType type) {
@@ -56,6 +51,14 @@ DlType dl_type_of(TensorType type) {
 
 }  // namespace
 
+// What a tensor lies in, and lives as long as it: an entry of the store, or memory.
+struct TorchTensors::Owned {
+  DlManagedTensor managed;
+  std::array<int64_t, 3> shape;
+  std::optional<WritableHit> hit;
+  std::unique_ptr<std::byte[]> memory;
+};
+
 nb::object TorchTensors::empty(const nb::object& shape, TensorType type) const {
   const nb::handle dtype = types_[nb::str(name_of(type).data())];
   PyObject* arguments[] = {shape.ptr(), dtype.ptr()};
@@ -66,15 +69,30 @@ nb::object TorchTensors::empty(const nb::object& shape, TensorType type) const {
 
 nb::object TorchTensors::over(WritableHit hit, std::byte* data, TensorType type, uint64_t rows,
                               uint64_t columns) const {
-  auto owned = std::make_unique<OwnedTensor>(
-      OwnedTensor{{}, {1, static_cast<int64_t>(rows), static_cast<int64_t>(columns)}, std::move(hit)});
+  auto owned = std::make_unique<Owned>(
+      Owned{{}, {1, static_cast<int64_t>(rows), static_cast<int64_t>(columns)}, std::move(hit), nullptr});
+  owned->managed.tensor.data = data;
+  owned->managed.tensor.dimensions = 3;
+  owned->managed.tensor.type = dl_type_of(type);
+  return made_of(std::move(owned));
+}
+
+nb::object TorchTensors::small(TensorType type, uint64_t rows, uint64_t columns, std::byte*& data) const {
+  auto owned = std::make_unique<Owned>();
+  owned->shape = {static_cast<int64_t>(rows), static_cast<int64_t>(columns), 0};
+  owned->memory = std::make_unique_for_overwrite<std::byte[]>(rows * columns * bytes_per_element(type));
+  data = owned->memory.get();
+  owned->managed.tensor.data = data;
+  owned->managed.tensor.dimensions = 2;
+  owned->managed.tensor.type = dl_type_of(type);
+  return made_of(std::move(owned));
+}
+
+nb::object TorchTensors::made_of(std::unique_ptr<Owned> owned) const {
   DlManagedTensor& managed = owned->managed;
-  managed.tensor.data = data;
-  managed.tensor.dimensions = static_cast<int32_t>(owned->shape.size());
-  managed.tensor.type = dl_type_of(type);
   managed.tensor.shape = owned->shape.data();
   managed.context = owned.get();
-  managed.deleter = [](DlManagedTensor* self) { delete static_cast<OwnedTensor*>(self->context); };
+  managed.deleter = [](DlManagedTensor* self) { delete static_cast<Owned*>(self->context); };
   // Whoever reads the capsule renames it and takes over.
   PyObject* capsule = PyCapsule_New(&managed, kUnread, [](PyObject* self) {
     if (!PyCapsule_IsValid(self, kUnread)) return;

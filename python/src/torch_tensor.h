@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
 #include <utility>
 
 #include "lmemo/activations.h"
@@ -20,11 +21,16 @@ class TorchTensors {
         dtype_name_(nanobind::make_tuple("dtype")) {}
 
   nanobind::object empty(const nanobind::object& shape, TensorType type) const;
+  // (rows, columns) of memory of its own, to be filled at `data`: for what is small, faster than empty().
+  nanobind::object small(TensorType type, uint64_t rows, uint64_t columns, std::byte*& data) const;
   // (1, rows, columns) over `data`, which `hit` keeps alive. Both are let go with the tensor, by whichever thread.
   nanobind::object over(WritableHit hit, std::byte* data, TensorType type, uint64_t rows,
                         uint64_t columns) const;
 
  private:
+  struct Owned;
+  nanobind::object made_of(std::unique_ptr<Owned> owned) const;
+
   nanobind::object empty_, from_dlpack_;
   nanobind::dict types_;
   nanobind::object dtype_name_;
