@@ -80,6 +80,16 @@ std::string_view prompt_bytes(nb::handle prompt, std::string& kept) {
   throw nb::type_error("prompt: expected str");
 }
 
+std::vector<std::string> fields_of_prompts(const nb::list& prompts) {
+  std::vector<std::string> fields;
+  fields.reserve(prompts.size());
+  for (const nb::handle prompt : prompts) {
+    std::string kept;
+    fields.push_back(ActivationKeys::prompt(prompt_bytes(prompt, kept)));
+  }
+  return fields;
+}
+
 class Activations {
  public:
   explicit Activations(nb::object store)
@@ -303,12 +313,7 @@ class Activations {
                       const std::string& pooling, const std::vector<int64_t>& layers,
                       const std::vector<std::string>& order, const std::optional<std::string>& wanted) {
     if (prompts.size() == 0 || layers.empty()) return nb::none();
-    std::vector<std::string> fields;
-    fields.reserve(prompts.size());
-    for (const nb::handle prompt : prompts) {
-      std::string kept;
-      fields.push_back(ActivationKeys::prompt(prompt_bytes(prompt, kept)));
-    }
+    const std::vector<std::string> fields = fields_of_prompts(prompts);
     WantedLayers asked{part_of(part), pooling, layers, {}, wanted ? type_of(*wanted) : TensorType::none};
     for (const std::string& name : order) asked.order.push_back(type_of(name));
     if (fields.size() == 1 && layers.size() == 1) {
@@ -332,6 +337,26 @@ class Activations {
     }
     if (!status.ok()) return nb::none();  // It is computed again.
     return nb::make_tuple(states, mask_of(*found));
+  }
+
+  // The last token's state in one layer of each prompt, (prompts, dim); None unless all are there, in one dtype.
+  nb::object load_last_rows(const ActivationKeys& keys, const nb::list& prompts, int64_t layer,
+                            const std::vector<std::string>& order) {
+    const std::vector<std::string> fields = fields_of_prompts(prompts);
+    std::vector<TensorType> types;
+    for (const std::string& name : order) types.push_back(type_of(name));
+    const std::shared_ptr<Store> store = store_->hold();
+    std::optional<LastRows> found;
+    {
+      const nb::gil_scoped_release released;
+      found = find_last_rows(*store, keys, fields, layer, types);
+    }
+    store_->deliver_notices();
+    if (!found || fields.empty()) return nb::none();
+    std::byte* out = nullptr;
+    nb::object made = torch_.small(found->type, fields.size(), found->columns, out);
+    std::ranges::copy(found->rows, out);
+    return made;
   }
 
   // Layers that were found, side by side, as a tensor (1, rows, layers × dim).
@@ -744,6 +769,9 @@ void init_activations(nb::module_& m) {
               "def load_all(self, keys: ActivationKeys, prompts: list[str], part: str, pooling: str, layers: "
               "collections.abc.Sequence[int], order: collections.abc.Sequence[str], wanted: str | None) -> "
               "typing.Any"))
+      .def("load_last_rows", &Activations::load_last_rows, "keys"_a, "prompts"_a, "layer"_a, "order"_a,
+           nb::sig("def load_last_rows(self, keys: ActivationKeys, prompts: list[str], layer: int, order: "
+                   "collections.abc.Sequence[str]) -> typing.Any"))
       .def("side_by_side", &Activations::side_by_side, "found"_a,
            nb::sig("def side_by_side(self, found: FoundTensors) -> typing.Any"))
       .def("models", &Activations::models, nb::sig("def models(self) -> list[dict[str, typing.Any]]"))

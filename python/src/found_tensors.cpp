@@ -128,4 +128,40 @@ void StoredPrompts::copy_masks(std::byte* out) const {
   }
 }
 
+std::optional<LastRows> find_last_rows(Store& store, const ActivationKeys& keys,
+                                       const std::vector<std::string>& prompt_fields, int64_t layer,
+                                       const std::vector<TensorType>& order) {
+  LastRows found;
+  std::vector<std::byte> whole;
+  const WantedLayers wanted{ActivationPart::raw, "", {layer}, order};
+  for (const std::string& field : prompt_fields) {
+    ActivationSlot slot{ActivationPart::raw, layer, "", TensorType::none};
+    const std::vector<Digest> digest = digests_of(store, keys, field, wanted, slot);
+    const std::optional<Hit> hit = digest.empty() ? std::nullopt : store.find(digest.front());
+    if (!hit) return std::nullopt;
+    Bytes elements;
+    uint64_t rows = 0, columns = 0;
+    if (const std::optional<RowsView> plain = read_plain_rows(hit->value())) {
+      elements = plain->stored, rows = plain->rows, columns = plain->columns;
+      if (plain->type != slot.stored) return std::nullopt;
+    } else {
+      const Result<std::vector<TensorView>> tensors = read_tensors(hit->value());
+      if (!tensors.ok() || tensors->size() != 1) return std::nullopt;
+      const TensorView& tensor = tensors->front();
+      if (tensor.shape.size() != 2 || tensor.type != slot.stored) return std::nullopt;
+      whole.resize(tensor.byte_count());
+      if (!copy_elements(tensor, tensor.type, whole.data()).ok()) return std::nullopt;
+      elements = whole, rows = tensor.shape[0], columns = tensor.shape[1];
+    }
+    if (found.type == TensorType::none) {
+      found.type = slot.stored, found.columns = columns;
+      found.rows.reserve(prompt_fields.size() * columns * bytes_per_element(found.type));
+    }
+    if (rows == 0 || slot.stored != found.type || columns != found.columns) return std::nullopt;
+    const Bytes last = elements.last(columns * bytes_per_element(found.type));
+    found.rows.insert(found.rows.end(), last.begin(), last.end());
+  }
+  return found;
+}
+
 }  // namespace lmemo::python

@@ -55,4 +55,15 @@ std::optional<StoredPrompts> find_stored(Store& store, const ActivationKeys& key
                                          const std::vector<std::string>& prompt_fields,
                                          const WantedLayers& wanted);
 
+// The last row of one layer of each prompt, (prompts, dim), in the one type in which all are stored.
+struct LastRows {
+  TensorType type = TensorType::none;
+  uint64_t columns = 0;
+  std::vector<std::byte> rows;
+};
+// nullopt if one is missing or has no rows, or if they differ in type or width.
+std::optional<LastRows> find_last_rows(Store& store, const ActivationKeys& keys,
+                                       const std::vector<std::string>& prompt_fields, int64_t layer,
+                                       const std::vector<TensorType>& order);
+
 }  // namespace lmemo::python

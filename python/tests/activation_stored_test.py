@@ -166,3 +166,22 @@ def test_states_are_saved_from_wherever_they_lie() -> None:
         loaded, its_mask = activations.load_prompt_activations("m", name, [0])
         assert torch.equal(loaded, states.detach()[:, :, :8]), name
         assert its_mask.tolist() == [[1, 1, 1, 1, 1]]
+
+
+@pytest.mark.parametrize("compression", [None, "zstd"])
+@pytest.mark.parametrize("dtype", [None, "float16", "bfloat16"])
+def test_last_tokens_of_many_prompts_are_one_tensor(dtype: Any, compression: Any) -> None:
+    activations.set_cache_dtype(dtype)
+    activations.set_cache_compression(compression)
+    save_all([0, 3])
+    for chosen in (PROMPTS, PROMPTS[:1], [PROMPTS[2], PROMPTS[0], PROMPTS[2]]):
+        last = activations.load_layer_last_token("m", chosen, 3)
+        one_by_one = torch.cat([activations.load_prompt_layer("m", prompt, 3)[:, -1] for prompt in chosen])
+        assert last.shape == (len(chosen), 8) and last.dtype == one_by_one.dtype and torch.equal(last, one_by_one)
+    last.zero_()
+    assert not torch.equal(activations.load_layer_last_token("m", chosen, 3), last)
+    with pytest.raises(FileNotFoundError, match="never seen"):
+        activations.load_layer_last_token("m", [*PROMPTS, "never seen"], 3)
+    activations.save_prompt_activations("m", "nothing counts", [3], torch.randn(1, 2, 8), torch.zeros(1, 2))
+    with pytest.raises(FileNotFoundError, match="nothing counts"):
+        activations.load_layer_last_token("m", [*PROMPTS, "nothing counts"], 3)
