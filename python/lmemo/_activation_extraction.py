@@ -111,6 +111,9 @@ def resolve_layers(layers: int | Sequence[int] | str, num_layers: int) -> list[i
     return [checked(layer) for layer in layers]
 
 
+_TOKENS_FIRST = ("xlnet",)  # Models whose blocks give (tokens, prompts, dim).
+
+
 class ActivationExtractor:
     """Outputs of the layers of a transformers model.
 
@@ -118,7 +121,8 @@ class ActivationExtractor:
         ActivationExtractor(model, tokenizer=tokenizer, layers="all", pooling="mean")
 
     `model_name` is a path, a name on the hub, or a loaded model. `layers`: "all", "last", "middle", an int or a list, negative from the end.
-    `dtype` is the one to load the model in. A layer's activation is the output of its block, before the final norm.
+    `dtype` is the one to load the model in. A layer's activation is the output of its block, before the final norm. Of an encoder-decoder, the
+    layers are the encoder's.
     """
 
     def __init__(
@@ -259,19 +263,28 @@ class ActivationExtractor:
                 return weights_digest(self.model, full=self._weights == "full")
         return weights_digest(directory, full=self._weights == "full")
 
+    def _called(self) -> Any:
+        """What is run: the model, or the encoder of one that would want a decoder's input too."""
+        return self.model.get_encoder() if getattr(self.config, "is_encoder_decoder", False) else self.model
+
     def _blocks(self) -> Any:
-        count = self.num_hidden_layers
-        for _, module in self.model.named_modules():
-            if type(module).__name__ == "ModuleList" and len(module) == count:
+        """The modules whose outputs are the layers'; None if there is no list of so many, or if it puts tokens before prompts."""
+        if getattr(self.config, "model_type", "") in _TOKENS_FIRST:
+            return None
+        searched = self._called()
+        if hasattr(self.config, "text_config") and hasattr(searched, "get_decoder"):
+            searched = searched.get_decoder()  # Not the tower of another sense that has as many layers.
+        for _, module in searched.named_modules():
+            if type(module).__name__ == "ModuleList" and len(module) == self.num_hidden_layers:
                 return module
-        raise ValueError(f"cannot find the {count} layers of {type(self.model).__name__}: no list of modules has that length")
+        return None
 
     def extract_batch(self, prompts: Sequence[str], layer_indices: Sequence[int], *, remote: bool = False) -> tuple[Any, Any]:
         """One forward pass: (prompts, tokens, layers × dim) and the attention mask, padded on the right."""
         torch = _torch()
         if remote:
             raise ValueError("ActivationExtractor runs the model here; wrap an extractor of a remote service for remote=True")
-        model, tokenizer = self.model, self.tokenizer
+        model, tokenizer = self._called(), self.tokenizer
         side, tokenizer.padding_side = tokenizer.padding_side, "right"
         try:
             options = {"truncation": True, "max_length": self.max_length} if self.max_length else {}
@@ -288,22 +301,35 @@ class ActivationExtractor:
             return hook
 
         blocks = self._blocks()
-        hooks = [blocks[layer].register_forward_hook(keep(layer)) for layer in dict.fromkeys(layer_indices)]
+        hooks = [] if blocks is None else [blocks[layer].register_forward_hook(keep(layer)) for layer in dict.fromkeys(layer_indices)]
+        given = {name: value.to(device) for name, value in inputs.items() if name in ("input_ids", "attention_mask", "token_type_ids")}
         was_training = model.training
         model.eval()
         try:
             with torch.inference_mode():
-                model(**{name: value.to(device) for name, value in inputs.items() if name in ("input_ids", "attention_mask", "token_type_ids")})
+                if blocks is None:
+                    outputs = self._hidden_states(model(**given, output_hidden_states=True))
+                else:
+                    model(**given)
         finally:
             model.train(was_training)
             for hook in hooks:
                 hook.remove()
+        if missing := sorted(set(layer_indices) - outputs.keys()):
+            raise ValueError(f"layers {missing} of {type(model).__name__} gave nothing: it does not run its {self.num_hidden_layers} layers one by one")
         mask = inputs["attention_mask"]
         states = torch.cat([outputs[layer].detach().cpu() for layer in layer_indices], dim=-1)
         if self.pooling is not None:
             states = cache.pool(states, mask, self.pooling).unsqueeze(1)
             mask = torch.ones((len(prompts), 1), dtype=mask.dtype)
         return states, mask
+
+    def _hidden_states(self, output: Any) -> dict[int, Any]:
+        """By layer, of a model whose layers share their weights, or have another layout: as it tells them itself."""
+        states = output.hidden_states
+        if len(states) != self.num_hidden_layers + 1:
+            raise ValueError(f"cannot find the {self.num_hidden_layers} layers of {type(self.model).__name__}: it gives {len(states)} hidden states")
+        return dict(enumerate(states[1:]))
 
     def extract(self, prompts: Sequence[str], remote: bool = False, layers: Sequence[int] | None = None) -> tuple[Any, Any]:
         """All prompts, in batches: (prompts, tokens, layers × dim) and the attention mask. With pooling there is one token a prompt."""

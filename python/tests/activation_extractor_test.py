@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import transformers as tf
 from activation_fixtures import fresh_cache  # noqa: F401
 from activation_models import Passes, extractor_of, prompts_of, twelve_layers
 from tiny_models import WORDS, tiny_model, tiny_tokenizer
@@ -191,3 +193,50 @@ def test_two_dtypes_are_not_mixed_in_one_tensor() -> None:
             load()
     save("float32", "a")
     assert activations.load_layer_last_token("m", ["a", "b"], 0).dtype == torch.float32
+
+
+def families() -> dict[str, Callable[[], Any]]:
+    sizes: dict[str, Any] = {"vocab_size": len(WORDS) + 3, "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
+    llama = {**sizes, "num_key_value_heads": 2, "max_position_embeddings": 64}
+    coded: dict[str, Any] = {"vocab_size": len(WORDS) + 3, "d_model": 16, "pad_token_id": 0}
+    of_t5 = {**coded, "num_layers": 3, "num_heads": 2, "d_ff": 32, "d_kv": 8}
+    of_bart = {**coded, "encoder_layers": 3, "decoder_layers": 3, "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 32}
+    seen = {**sizes, "image_size": 8, "patch_size": 4, "projection_dim": 16}
+    seen.pop("vocab_size")
+    return {
+        "shared weights": lambda: tf.AlbertModel(tf.AlbertConfig(**sizes, embedding_size=8)),
+        "tokens before prompts": lambda: tf.XLNetModel(tf.XLNetConfig(vocab_size=len(WORDS) + 3, d_model=16, n_layer=3, n_head=2, d_inner=32)),
+        "encoder and decoder, T5": lambda: tf.T5ForConditionalGeneration(tf.T5Config(**of_t5)),
+        "encoder and decoder, BART": lambda: tf.BartModel(tf.BartConfig(**of_bart)),
+        "as many layers for images": lambda: tf.LlavaForConditionalGeneration(
+            tf.LlavaConfig(vision_config=tf.CLIPVisionConfig(**seen), text_config=tf.LlamaConfig(**llama), image_token_index=5)
+        ),
+        "encoder alone": lambda: tf.BertModel(tf.BertConfig(**sizes)),
+        "experts": lambda: tf.MixtralForCausalLM(tf.MixtralConfig(**llama, num_local_experts=2)),
+    }
+
+
+@pytest.mark.parametrize("family", families())
+def test_models_of_every_build_give_the_outputs_of_their_layers(family: str) -> None:
+    torch.manual_seed(0)
+    model = families()[family]().eval()
+    extractor = ActivationExtractor(model, tokenizer=tiny_tokenizer(), layers="all", name=family)
+    prompts = [WORDS[0], f"{WORDS[1]} {WORDS[2]} {WORDS[3]}", WORDS[4]]  # As many as tokens in the longest.
+    direct, mask = extractor.extract(prompts)
+    assert extractor.layer_indices == [0, 1, 2] and direct.shape == (3, 3, 48)
+    inputs = tiny_tokenizer()(prompts, return_tensors="pt", padding=True)
+    run = model.get_encoder() if model.config.is_encoder_decoder else model
+    with torch.inference_mode():
+        states = run(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], output_hidden_states=True).hidden_states
+    for layer in (0, 1):  # Behind the last one some have a norm.
+        expected = states[layer + 1] * mask.unsqueeze(-1)
+        assert torch.allclose(direct[..., layer * 16 : (layer + 1) * 16] * mask.unsqueeze(-1), expected, atol=1e-5)
+    for _ in range(2):
+        stored, its_mask = CachedExtractor(extractor).extract(prompts)  # type: ignore[misc]
+        assert torch.allclose(stored, direct * mask.unsqueeze(-1), atol=1e-5) and torch.equal(its_mask, mask)
+
+
+def test_a_model_whose_layers_cannot_be_told_apart_is_refused_in_words() -> None:
+    funnel = tf.FunnelModel(tf.FunnelConfig(vocab_size=len(WORDS) + 3, block_sizes=[1, 1], d_model=16, n_head=2, d_head=8, d_inner=32))
+    with pytest.raises(ValueError, match="does not run its 2 layers one by one"):
+        ActivationExtractor(funnel.eval(), tokenizer=tiny_tokenizer(), name="funnel").extract([" ".join(WORDS[:6])])
