@@ -63,7 +63,9 @@ class RowReader {
   // The blocks of these rows will be wanted soon. Does nothing without threads.
   void expect(std::span<const uint64_t> rows);
 
-  // Around fork(): once this returns, no thread of the reader holds a lock that the child would find locked for ever.
+  // Around fork(): once pause() returns, no thread of the reader holds a lock that the child would find locked for ever. The child does not
+  // get the blocks, which it could not use: memory that two processes share is copied page by page when one of them writes,
+  // at some microseconds each, and a reader writes to all of it soon. It has to leave this reader alone.
   void pause();
   void go_on();
 
@@ -104,6 +106,8 @@ class RowReader {
   uint64_t bytes_ = 0;
   Counters counters_;
   size_t threads_at_work_ = 0;
+  std::vector<SharedRows>
+      kept_from_children_;  // Between pause() and go_on(); nobody else gets their memory meanwhile.
   bool is_paused_ = false;
   bool is_ending_ = false;
   std::vector<std::thread> threads_;

@@ -256,6 +256,7 @@ Status decode_block(Bytes value, const BlockFrame& frame, ChunkRows& rows) {
                                                   size_t{header.tokens} * header.token_bytes, buffer));
   const bool is_narrow = rows.wants_narrow && frame.vocab_size <= 1u << 16;
   rows.tokens.resize(is_narrow ? 0 : header.tokens);
+  if (rows.narrow.capacity() < header.tokens) rows.narrow.clear();  // So that it grows to just this.
   rows.narrow.resize(is_narrow ? header.tokens : 0);
   return is_narrow ? read_tokens(numbers, header.token_bytes, frame, rows.narrow)
                    : read_tokens(numbers, header.token_bytes, frame, rows.tokens);

@@ -1,5 +1,8 @@
 #include "lmemo/row_reader.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <type_traits>
 #include <utility>
@@ -33,6 +36,16 @@ void mask_boundaries(std::span<const uint32_t> lengths, Number* labels) {
   }
 }
 
+// Says whether a child gets this memory. Only whole pages, and neither the first nor the last one: malloc writes its own words
+// there, also for memory that is in use.
+void share_with_children(const void* data, size_t bytes, bool is_shared) {
+  static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t first = (begin / page + 2) * page, last = (begin + bytes) / page * page - page;
+  if (begin + bytes < 4 * page || first >= last) return;
+  ::madvise(reinterpret_cast<void*>(first), last - first, is_shared ? MADV_DOFORK : MADV_DONTFORK);
+}
+
 // The start of a row into the cache, while another one is copied; the CPU fetches the rest by itself.
 void prefetch(const void* data) {
   for (size_t line = 0; line < 8; ++line) __builtin_prefetch(static_cast<const char*>(data) + line * 64);
@@ -45,8 +58,7 @@ void prefetch(const void* data) {
 struct RowReader::Rows {
   void take(ChunkRows& from, bool is_narrow) {
     first_row = from.first_row;
-    narrow.clear();
-    wide.clear();
+    wide.clear();  // Not `narrow`: a vector that keeps its size is not filled with zeros before the next block.
     if (from.tokens.empty()) {
       std::swap(narrow, from.narrow);
     } else if (is_narrow) {
@@ -66,6 +78,10 @@ struct RowReader::Rows {
     return sizeof(Rows) + narrow.capacity() * sizeof(uint16_t) +
            (wide.capacity() + lengths.capacity() + row_tokens.capacity() + row_pieces.capacity()) *
                sizeof(uint32_t);
+  }
+  void share_ids_with_children(bool is_shared) const {
+    share_with_children(narrow.data(), narrow.capacity() * sizeof(uint16_t), is_shared);
+    share_with_children(wide.data(), wide.capacity() * sizeof(uint32_t), is_shared);
   }
   const void* start_of(uint64_t row) const {
     const uint32_t at = row_tokens[row - first_row];
@@ -277,10 +293,16 @@ void RowReader::pause() {
   std::unique_lock lock(mutex_);
   is_paused_ = true;
   all_rest_.wait(lock, [&] { return threads_at_work_ == 0; });
+  for (const auto& [number, block] : blocks_)
+    if (block.rows) kept_from_children_.push_back(block.rows);
+  for (const SharedRows& rows : kept_from_children_) rows->share_ids_with_children(false);
 }
 
 void RowReader::go_on() {
+  std::vector<SharedRows> kept;  // Let go without the lock.
   const std::lock_guard lock(mutex_);
+  for (const SharedRows& rows : kept_from_children_) rows->share_ids_with_children(true);
+  std::swap(kept, kept_from_children_);
   is_paused_ = false;
   work_is_there_.notify_all();
 }
