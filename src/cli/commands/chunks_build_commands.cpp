@@ -117,7 +117,9 @@ int build_and_tell(CommandContext& context, const Path& directory, const Plan& p
   context.console.end_progress();
   const auto status = chunks::status_of(paths, plan, {.compares_sources = false}, watch);
   if (status.ok())
-    if (const Status written = chunks::write_metadata(paths, plan, *status); !written.ok())
+    if (const Status written = chunks::write_metadata(paths, plan, *status);
+        !written.ok() &&
+        !(report.ok() && report->built == 0))  // Nobody may write to it, and nothing was to be written.
       context.console.warn(written.error().describe());
   if (!report.ok()) {
     const int code = fail(context, report.error());

@@ -175,7 +175,9 @@ int run_verify(CommandContext& context) {
     const bool is_percentage = sample->ends_with("%");
     char* end = nullptr;
     const double number = std::strtod(sample->c_str(), &end);
-    if (end == sample->c_str() || number <= 0 || (*end != '\0' && std::string_view(end) != "%"))
+    // A bare 5 could be a count, a percentage or all there is five times.
+    if (end == sample->c_str() || number <= 0 || (*end != '\0' && std::string_view(end) != "%") ||
+        (!is_percentage && number > 1))
       return misuse(context, "--sample: found \"" + *sample + "\"; expected a percentage such as 5%");
     options.sample = std::min(1.0, is_percentage ? number / 100 : number);
   }
@@ -190,29 +192,33 @@ int run_clean(CommandContext& context) {
   if (!leftovers.ok()) return fail(context, leftovers.error());
   uint64_t bytes = 0;
   for (const auto& leftover : *leftovers) bytes += leftover.bytes;
-  if (context.console.is_json) {
+  const bool is_dry_run = context.arguments.has("dry-run");
+  const auto tell_json = [&] {
     JsonWriter json = begin_json(context);
-    json.member("dry_run", context.arguments.has("dry-run"));
+    json.member("dry_run", is_dry_run);
     json.begin_array("leftovers");
     for (const auto& leftover : *leftovers) json.value(leftover.path.string());
     json.end_array();
     json.member("bytes", bytes);
     json.end_object();
     context.console.out(json);
-  } else {
+    return kExitFine;
+  };
+  const bool is_json = context.console.is_json;  // One object, and that is the error if nothing is removed.
+  if (!is_json)
     for (const auto& leftover : *leftovers) context.console.out(leftover.path.string() + "\n");
-  }
   if (leftovers->empty()) {
     context.console.note("nothing is left of dead builds");
-    return kExitFine;
+    return is_json ? tell_json() : kExitFine;
   }
   context.console.note(format_count(leftovers->size()) + " files, " + format_byte_count(bytes));
-  if (context.arguments.has("dry-run")) return kExitFine;
-  if (const auto code = ask_to_go_ahead(context, "Remove them?")) return *code;
-  for (const auto& leftover : *leftovers)
-    if (const auto removed = chunks::remove_leftover(leftover); !removed.ok())
-      return fail(context, removed.error());
-  return kExitFine;
+  if (!is_dry_run) {
+    if (const auto code = ask_to_go_ahead(context, "Remove them?")) return *code;
+    for (const auto& leftover : *leftovers)
+      if (const auto removed = chunks::remove_leftover(leftover); !removed.ok())
+        return fail(context, removed.error());
+  }
+  return is_json ? tell_json() : kExitFine;
 }
 
 const PositionalSpec kDirectory = {

@@ -95,12 +95,16 @@ int run_repair(CommandContext& context) {
   if (!status.ok()) return fail(context, status.error());
   context.console.end_progress();
 
-  std::vector<uint64_t> bad;
+  const auto asked = asked_chunks(context, plan->entries.size());
+  if (!asked.ok()) return fail(context, asked.error());
+  std::vector<uint64_t> bad, not_asked;
   for (uint64_t number = 0; number < status->states.size(); ++number)
     if (status->states[number] == ChunkState::damaged || status->states[number] == ChunkState::stale)
-      bad.push_back(number);
+      (std::binary_search(asked->begin(), asked->end(), number) ? bad : not_asked).push_back(number);
   for (const auto& damaged : status->damaged)
     context.console.note("chunk " + std::to_string(damaged.number) + " is damaged: " + damaged.what);
+  if (!not_asked.empty())
+    context.console.note("not asked for, and left as they are: " + ranges_in_words(not_asked));
   if (chunks_flag(context, "dry-run")) {
     if (context.console.is_json) {
       JsonWriter json = begin_json(context);

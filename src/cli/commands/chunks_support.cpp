@@ -95,6 +95,10 @@ Result<std::vector<std::string>> local_inputs(CommandContext& context, const std
     const bool is_table =
         input.ends_with(".parquet") || input.ends_with(".arrow") || input.ends_with(".feather");
     if (!is_remote && !is_table) {
+      if (input.ends_with(".csv") || input.ends_with(".tsv"))
+        context.console.warn(input +
+                             " is taken as one text, lines and commas and all; as JSON lines or Parquet each "
+                             "line would be a document");
       local.push_back(input);
       continue;
     }
@@ -175,8 +179,12 @@ double recent_rate(const chunks::SetStatus& status) {
   if (times.size() < 3) return 0;
   std::sort(times.begin(), times.end());
   const size_t first = times.size() > 50 ? times.size() - 50 : 0;
-  const double seconds = static_cast<double>(times.back() - times[first]) * 1e-9;
-  return seconds > 0 ? static_cast<double>(times.size() - 1 - first) / seconds : 0;
+  // The median of the pauses between chunks: between one build and the next there may be a night.
+  std::vector<int64_t> pauses;
+  for (size_t at = first + 1; at < times.size(); ++at) pauses.push_back(times[at] - times[at - 1]);
+  const auto middle = pauses.begin() + static_cast<ptrdiff_t>(pauses.size() / 2);
+  std::nth_element(pauses.begin(), middle, pauses.end());
+  return *middle > 0 ? 1e9 / static_cast<double>(*middle) : 0;
 }
 
 void add_numbers(JsonWriter& json, std::string_view name, const std::vector<uint64_t>& numbers) {
