@@ -76,7 +76,9 @@ int run(const std::vector<std::string>& arguments, CliEnvironment& environment) 
   console.is_quiet = parsed.arguments.has("quiet");
   const std::string name = name_without_root(parsed.path);
 
-  Result<Settings> settings = load_settings(parsed.arguments, environment);
+  const CommandSpec* const group = find_subcommand(root, name.substr(0, name.find(' ')));
+  Result<Settings> settings =
+      load_settings(parsed.arguments, environment, group != nullptr ? group->store_variable : "");
   if (settings.ok()) {
     console.use_color(settings->color());
   } else if (const auto color = parsed.arguments.text("color")) {

@@ -71,6 +71,9 @@ struct CommandSpec {
   std::vector<CommandSpec> subcommands = {};
   std::string default_subcommand = {};  // What the group does when no verb is given; may be empty.
 
+  // Of a group: the environment variable that names its store, before LMEMO_STORE does; may be empty.
+  std::string store_variable = {};
+
   bool needs_settings = true;        // If not, it runs even where a settings file is broken.
   bool takes_raw_arguments = false;  // Every word after the name is passed on as it is.
 };

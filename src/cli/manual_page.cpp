@@ -71,6 +71,7 @@ std::string manual_page(const CommandSpec& root, const std::string& version) {
       ".SH EXIT STATUS\n0 fine, 1 failed, 2 misuse, 3 finished with gaps, 4 damage found, 130 interrupted.\n"
       ".SH ENVIRONMENT\n" +
       item("LMEMO_STORE", "the directory of the store, if --store is not given") +
+      item("LMEMO_ACTIVATIONS_STORE", "the same for lmemo activations, before LMEMO_STORE") +
       item("NO_COLOR", "no colour, whatever it is set to") + ".SH FILES\n" +
       item("lmemo.toml",
            "settings, found from the working directory upward; lmemo config shows what is in force") +

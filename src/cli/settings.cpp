@@ -86,10 +86,14 @@ std::string default_store(const CliEnvironment& environment) {
 
 // A setting given outside of any file, or nothing.
 Result<std::optional<Setting>> from_outside(const SettingSpec& spec, const Arguments& arguments,
-                                            const CliEnvironment& environment) {
+                                            const CliEnvironment& environment,
+                                            const std::string& store_variable) {
   std::optional<Setting> found;
+  const bool has_own = spec.key == "store" && !store_variable.empty();
   if (const auto given = arguments.text(spec.option); given && !spec.option.empty()) {
     found = Setting{spec.key, *given, "--" + spec.option};
+  } else if (const auto own = has_own ? variable(environment, store_variable) : std::nullopt) {
+    found = Setting{spec.key, *own, store_variable};
   } else if (const auto value = variable(environment, spec.variable)) {
     found = Setting{spec.key, *value, spec.variable};
   } else if (spec.key == "color" && variable(environment, "NO_COLOR")) {
@@ -105,7 +109,8 @@ Result<std::optional<Setting>> from_outside(const SettingSpec& spec, const Argum
 
 }  // namespace
 
-Result<Settings> load_settings(const Arguments& arguments, const CliEnvironment& environment) {
+Result<Settings> load_settings(const Arguments& arguments, const CliEnvironment& environment,
+                               const std::string& store_variable) {
   Settings settings;
   std::vector<Layer> layers;
 
@@ -140,7 +145,7 @@ Result<Settings> load_settings(const Arguments& arguments, const CliEnvironment&
     if (!settings.find(setting.key)) settings.all_.push_back(std::move(setting));
   };
   for (const SettingSpec& spec : setting_specs()) {
-    LMEMO_ASSIGN(std::optional<Setting> setting, from_outside(spec, arguments, environment));
+    LMEMO_ASSIGN(std::optional<Setting> setting, from_outside(spec, arguments, environment, store_variable));
     if (setting) add(std::move(*setting));
   }
   for (const Layer& layer : layers) {

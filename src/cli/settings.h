@@ -41,11 +41,14 @@ class Settings {
   const std::vector<ConfigCandidate>& files() const { return files_; }
 
  private:
-  friend Result<Settings> load_settings(const Arguments& arguments, const CliEnvironment& environment);
+  friend Result<Settings> load_settings(const Arguments& arguments, const CliEnvironment& environment,
+                                        const std::string& store_variable);
   std::vector<Setting> all_;
   std::vector<ConfigCandidate> files_;
 };
 
-Result<Settings> load_settings(const Arguments& arguments, const CliEnvironment& environment);
+// `store_variable` names the store before LMEMO_STORE does, for a command that has one of its own.
+Result<Settings> load_settings(const Arguments& arguments, const CliEnvironment& environment,
+                               const std::string& store_variable = {});
 
 }  // namespace lmemo::cli

@@ -42,6 +42,24 @@ std::string message_of(std::string_view config) {
   return values.error().message;
 }
 
+TEST_CASE("a command's own variable names its store before LMEMO_STORE, and behind --store") {
+  FakeEnvironment fake;
+  fake.variables = {{"HOME", "/home/ada"}, {"LMEMO_STORE", "/all"}};
+  const CommandSpec root = root_command(fake.environment);
+  const auto store_of = [&](const std::vector<std::string>& words) {
+    ParsedCommand parsed;
+    REQUIRE(!parse_command_line(root, words, parsed));
+    const auto settings = load_settings(parsed.arguments, fake.environment, "LMEMO_ACTIVATIONS_STORE");
+    REQUIRE(settings.ok());
+    return settings->store().string() + " from " + origin(*settings, "store");
+  };
+  CHECK(store_of({"activations", "show"}) == "/all from LMEMO_STORE");
+  fake.variables["LMEMO_ACTIVATIONS_STORE"] = "~/own";
+  CHECK(store_of({"activations", "show"}) == "/home/ada/own from LMEMO_ACTIVATIONS_STORE");
+  CHECK(store_of({"activations", "show", "--store", "/given"}) == "/given from --store");
+  CHECK(settings_of(fake)->store() == "/all");
+}
+
 TEST_CASE("without anything set, the defaults hold and say so") {
   FakeEnvironment fake;
   fake.variables = {{"HOME", "/home/ada"}};

@@ -329,6 +329,8 @@ std::vector<CommandSpec> activation_commands() {
                        {{"lmemo activations clear --model gpt2", "Forget one model."},
                         {"lmemo activations clear --yes", "Forget them all without asking."}},
                        run_clear)};
+  activations.store_variable = "LMEMO_ACTIVATIONS_STORE";  // As in Python.
+  activations.details = "The store is LMEMO_ACTIVATIONS_STORE, as in Python, before it is LMEMO_STORE.";
   activations.examples = {{"lmemo activations show", "What is there, and what it takes."}};
   return {activations};
 }

@@ -21,3 +21,11 @@ run activations clear
 run activations clear --model gpt2 --yes
 run activations show
 run activations --help
+# A store of its own is found under the name that Python knows.
+"$TEST_PYTHON" "$TEST_HELPERS" make_activations own
+export LMEMO_ACTIVATIONS_STORE=own
+run activations show gpt2 --quiet
+run activations clear --yes --quiet
+run activations show
+run activations show --store s
+LMEMO_ACTIVATIONS_STORE=nowhere run activations show
