@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import numbers
 import os
 import re
 import threading
@@ -10,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
 
 from . import _core
 from ._core import Store, StoreBase
@@ -140,7 +142,10 @@ def set_cache_backend(backend: StoreBase | str | os.PathLike[str] | None) -> Non
         text = os.fspath(backend)
         scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+)://", text)
         if scheme and scheme.group(1).lower() == "file":
-            text = text[len("file://") :]
+            place = urlsplit(text)
+            if place.netloc not in ("", "localhost") or not place.path:
+                raise ValueError(f"{text!r}: expected file:///path; a URL has the name of a machine after its second slash")
+            text = unquote(place.path)
         elif scheme:
             raise ValueError(
                 f"Unsupported cache backend URI scheme: {text!r}. Supported are file:// and plain paths of the local file system."
@@ -190,7 +195,7 @@ def set_cache_limit(gb: float | None = None, *, enforce: Literal["write", "manua
     global limit_bytes, _is_enforced_on_write
     if enforce not in ("write", "manual"):
         raise ValueError(f"enforce: expected 'write' or 'manual', got {enforce!r}")
-    if gb is not None and not isinstance(gb, (int, float)):
+    if gb is not None and not isinstance(gb, numbers.Real):  # numpy's too.
         raise TypeError(f"gb: expected None or a number, got {type(gb).__name__}")
     if gb is not None and not 0 <= gb < float("inf"):
         raise ValueError(f"gb: expected None or a number from 0 on, got {gb!r}")

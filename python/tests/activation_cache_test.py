@@ -32,6 +32,29 @@ def test_a_wrong_backend_is_refused() -> None:
             activations.set_cache_backend(url)
 
 
+def test_a_file_url_is_a_path(tmp_path: Path) -> None:
+    wanted = tmp_path / "with a space"
+    for url in (f"file://{tmp_path}/with%20a%20space", f"FILE://localhost{tmp_path}/with%20a%20space"):
+        activations.set_cache_backend(url)
+        assert activations.get_cache_dir() == wanted and wanted.is_dir()
+    for wrong in ("file://", "file://relative/path", "file://machine/share"):
+        with pytest.raises(ValueError, match="expected file:///path"):
+            activations.set_cache_backend(wrong)
+    assert not Path("relative").exists()
+
+
+def test_a_limit_is_any_number() -> None:
+    for number in (1, 0.5, numpy.float32(0.5), numpy.int64(1)):
+        activations.set_cache_limit(number)  # type: ignore[arg-type]
+        assert activations.cache_info().cache_limit_bytes == int(float(number) * 2**30)
+    for wrong in ("1", "1GiB", [1]):
+        with pytest.raises(TypeError, match="a number"):
+            activations.set_cache_limit(wrong)  # type: ignore[arg-type]
+    for wrong in (-1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="from 0 on"):
+            activations.set_cache_limit(wrong)
+
+
 def test_switching_the_backend_switches_everything(tmp_path: Path) -> None:
     save("p", [0])
     with lmemo.Store(tmp_path / "other") as other:
