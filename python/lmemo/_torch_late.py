@@ -113,18 +113,18 @@ def is_asked_by_fetcher() -> bool:
 
 def _samples_at(*address: Any) -> RowSamples | ExceptionWrapper:
     """Unpickles LateSamples."""
+    batch = _batch_at(*address)
+    return batch if isinstance(batch, ExceptionWrapper) else RowSamples(batch, batch.pop("seq_lengths", None))
+
+
+def _batch_at(name: str, rows: Sequence[int], places: tuple[int, int, int, int] | None) -> dict[str, Any] | ExceptionWrapper:
+    """Unpickles a LateBatch."""
     try:
-        where = RowAddress(*address)
-        dataset = _datasets.get(where.dataset)
+        dataset = _datasets.get(name)
         if dataset is None:
             raise InvalidArgument("a batch of a DataLoader's worker arrived in a process that does not have its ChunkDataset")
-        return dataset.read_for_worker(where)
+        return dataset.batch_for_worker(rows, places)
     except Exception:
         if threading.current_thread() is threading.main_thread():
             raise
         return ExceptionWrapper(where="in the thread that pins memory")  # An exception would end it; this one torch raises.
-
-
-def _batch_at(*address: Any) -> dict[str, Any] | ExceptionWrapper:
-    samples = _samples_at(*address)
-    return samples.as_batch() if isinstance(samples, RowSamples) else samples

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 from lmemo._errors import InvalidArgument
+from lmemo._torch_context import worker_context
 from lmemo._torch_late import LateBatch
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class ChunkLoader:
         0 leaves the number of threads to the data set.
     collate_fn: gets the rows of a batch; by default the batch is {column: tensor [rows, length], "seq_lengths": lists}.
     drop_last: leave out a last batch with fewer rows.
-    options: for torch's DataLoader.
+    options: for torch's DataLoader; its multiprocessing_context is worker_context(), or that of the start method named.
 
     Iterating it reads the current epoch from where it is to its end; the next time, the next epoch.
     """
@@ -102,9 +103,13 @@ class ChunkLoader:
                 yield self._collate(samples) if self._collate else samples.as_batch(), len(samples)
             return
         batches = _Batches(self.dataset, per_batch, rows, self._collate or LateBatch)
-        loader = DataLoader(batches, batch_size=None, num_workers=self.num_workers, collate_fn=_as_it_is, **self._options)
+        loader = DataLoader(batches, batch_size=None, num_workers=self.num_workers, collate_fn=_as_it_is, **self._worker_options())
         for number, item in enumerate(loader):
             yield item, min(per_batch, rows - number * per_batch)
+
+    def _worker_options(self) -> dict[str, Any]:
+        start = self._options.get("multiprocessing_context")
+        return {**self._options, "multiprocessing_context": worker_context(start) if start is None or isinstance(start, str) else start}
 
     def set_epoch(self, epoch: int) -> None:
         """The order of another epoch, from its start."""

@@ -28,6 +28,7 @@ from lmemo._core import RowOrder, RowReader
 from lmemo._errors import Incompatible, InvalidArgument
 from lmemo._row_places import RowPlaces
 from lmemo._torch_collators import BlockDiagonalCollator, PaddingFreeCollator
+from lmemo._torch_context import worker_context
 from lmemo._torch_late import LateBatch, LateSamples, RowAddress, is_asked_by_fetcher, name_of
 from lmemo._torch_loader import ChunkLoader, ChunkStream
 from lmemo._torch_rows import COLUMNS, RowSamples, SeqLengths
@@ -36,8 +37,14 @@ from lmemo.chunk_set import ChunkSet, lengths_by_row
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["BlockDiagonalCollator", "ChunkDataset", "ChunkLoader", "ChunkStream", "PaddingFreeCollator", "RowSamples", "SeqLengths", "TrainingRows"]
+__all__ = [
+    "BlockDiagonalCollator", "ChunkDataset", "ChunkLoader", "ChunkStream", "PaddingFreeCollator", "RowSamples", "SeqLengths", "TrainingRows",
+    "worker_context",
+]  # fmt: skip
 
+# Threads are told of every fifth row to come: a block has many rows, and one that is missed is decoded by who reads it. Windows deal rows from a power
+# of two of piles; an odd number meets all of them.
+EXPECTED_ROW = 5
 TAILS = ("keep", "drop", "pad")
 
 # torch's own collate function stacks what it knows; lengths differ from row to row and stay lists.
@@ -116,7 +123,13 @@ def _go_on_reading() -> None:
         reader.go_on()
 
 
-os.register_at_fork(before=_pause_readers, after_in_parent=_go_on_reading, after_in_child=_readers_with_threads.clear)
+def _leave_readers_alone() -> None:
+    for reader in list(_readers_with_threads):
+        reader.abandon()
+    _readers_with_threads.clear()
+
+
+os.register_at_fork(before=_pause_readers, after_in_parent=_go_on_reading, after_in_child=_leave_readers_alone)
 
 
 def _open(directory: str | os.PathLike[str] | ChunkSet, allow_gaps: bool, tokenizer: Any) -> ChunkSet:
@@ -229,7 +242,12 @@ class ChunkDataset(_Rows):
     @property
     def rank_and_world(self) -> tuple[int, int]:
         """(rank, world_size), as given or as found."""
-        return _own_rank() if self._rank is None else self._rank
+        if self._rank is not None:
+            return self._rank
+        found = _own_rank()
+        if get_worker_info() is not None:
+            self._rank = found  # A worker stays what it was forked as, and looking takes longer than naming a row.
+        return found
 
     @property
     def epoch(self) -> int:
@@ -277,19 +295,21 @@ class ChunkDataset(_Rows):
         return tensors, lengths, row_pieces
 
     def _expect(self, reader: RowReader, order: RowOrder, place: int, count: int, stride: int) -> None:
-        """Threads decode what comes within half a window, which is time enough."""
+        """Threads decode what comes within a window: half of one and they would rest while it is read, and be waited for at its end."""
         if self._threads == 0 or self.places.order == "exact":
             return
-        window = self.places.window_rows
-        end = min(self.places.rows, place + (count + window // stride // 2) * stride)
+        window, step = self.places.window_rows, stride * EXPECTED_ROW
+        end = min(self.places.rows, place + (count + window // stride) * stride)
         of_order, expected = self._expected
         # Workers' batches may overtake one another by a little.
         goes_on = of_order is order and place <= expected <= end + window and (expected - place) % stride == 0
+        if goes_on and end - expected < window // 8 and expected < self.places.rows:
+            return  # They have enough to do, and are told of the next rows all at once.
         begin = expected if goes_on else place
-        there = -(-(end - begin) // stride)
+        there = -(-(end - begin) // step)
         if there > 0:
-            reader.expect_places(order, begin, stride, there)
-            self._expected = (order, begin + there * stride)
+            reader.expect_places(order, begin, step, there)
+            self._expected = (order, begin + there * step)
 
     def work_ahead(self, threads: int) -> None:
         """At least so many threads of this process decode ahead from now on."""
@@ -325,13 +345,19 @@ class ChunkDataset(_Rows):
             address = RowAddress(self._name, self._rows_at(indices), None)
         return LateSamples(self.read_rows, address)
 
-    def read_for_worker(self, address: RowAddress) -> RowSamples:
-        """What a worker named, read in this process, whose threads decode what comes next."""
-        if address.places is not None:
-            generation, epoch, place, stride = address.places
+    def batch_for_worker(self, rows: Sequence[int], places: tuple[int, int, int, int] | None) -> dict[str, Any]:
+        """What a worker named (see RowAddress), read in this process, whose threads decode what comes next. All of it is on the way of every batch."""
+        reader = self._rows()
+        if places is not None:
+            generation, epoch, place, stride = places
             if generation == self.places.generation and place < self.places.rows:
-                self._expect(self._rows(), self.places.order_of(epoch), place, len(address.rows), stride)
-        return self.read_rows(address.rows)
+                self._expect(reader, self.places.order_of(epoch), place, len(rows), stride)
+        batch: dict[str, Any] = self._empty_columns(len(rows))
+        columns: tuple[Any, ...] = (*map(batch.get, COLUMNS[:3]), self.pad_id, self.mask_boundaries)
+        found = reader.read_into(rows, *columns)
+        if "seq_lengths" in self.columns:
+            batch["seq_lengths"] = lengths_by_row(*found)
+        return batch
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         return self.__getitems__([index + len(self) if index < 0 else index])[0]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import pickle
+import subprocess
+import sys
+import textwrap
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -192,3 +195,36 @@ def test_a_set_that_was_changed_under_its_rows_is_refused(tmp_path: Path) -> Non
     sent = pickle.dumps(ChunkDataset(directory))
     make_chunk_set(directory, 1)
     assert len(pickle.loads(sent)) > 0
+
+
+def test_a_child_forked_in_the_middle_reads_by_itself_and_ends(directory: Path) -> None:
+    program = f"""
+        import os, sys
+        from lmemo.torch import ChunkDataset
+
+        dataset = ChunkDataset({str(directory)!r}, seed=3, threads=2)
+        alone = [row["input_ids"].tolist() for row in dataset]
+        rows = iter(dataset)
+        begun = [next(rows)["input_ids"].tolist() for _ in range(70)]
+        for use in (True, False):  # A child that reads, and one that only ends: neither has the parent's threads or blocks.
+            child = os.fork()
+            if child == 0:
+                if use:
+                    assert [row["input_ids"].tolist() for row in dataset] == alone
+                dataset = rows = None
+                sys.exit(0)  # With all destructors.
+            assert os.waitpid(child, 0)[1] == 0
+        assert begun + [row["input_ids"].tolist() for row in rows] == alone
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
+
+
+def test_nothing_is_decoded_twice_when_windows_fill_the_memory(tmp_path: Path) -> None:
+    directory = make_chunk_set(tmp_path / "set", 2, 110_000, max_tokens=200, length=512, vocabulary=50_000)
+    for threads in (0, 1, 2):
+        dataset = ChunkDataset(directory, seed=3, columns=("input_ids",), threads=threads)
+        blocks = dataset.chunk_set._native.blocks
+        assert blocks * dataset.places.block_rows > 2 * dataset.places.window_rows
+        rows = sum(len(batch["input_ids"]) for batch in ChunkLoader(dataset, 64))
+        assert rows == len(dataset) and dataset._reader is not None
+        assert dataset._reader[1].counters()["blocks_decoded"] == blocks
