@@ -82,16 +82,17 @@ def lengths_by_row(lengths: memoryview, row_pieces: memoryview) -> list[list[int
 class ChunkSet:
     """All rows of a directory of chunks, as they were when it was opened.
 
-    tokenizer: refuse a set that was made with another one: an lmemo.Tokenizer, or its identity.
+    tokenizer: refuse a set that was made with another one: an lmemo.Tokenizer, its identity, or where it lies, named as for the build: a model's
+        directory is another one than the tokenizer.json in it, whose settings it has.
     allow_gaps: open it although chunks are missing or damaged; their rows are simply not there.
     """
 
     def __init__(
-        self, directory: str | os.PathLike[str], *, tokenizer: Tokenizer | str | None = None, allow_gaps: bool = False
+        self, directory: str | os.PathLike[str], *, tokenizer: Tokenizer | str | os.PathLike[str] | None = None, allow_gaps: bool = False
     ) -> None:
         import os
 
-        identity = tokenizer if tokenizer is None or isinstance(tokenizer, str) else tokenizer.fingerprint
+        identity = None if tokenizer is None else _identity_of(tokenizer)
         self._arguments = (os.fspath(directory), identity, allow_gaps)
         self._native = NativeChunkSet.open(directory, allow_gaps, identity)
         self._reader: tuple[int, RowReader] | None = None
@@ -195,6 +196,24 @@ class ChunkSet:
                 self._reader[1].abandon()
             self._reader = (os.getpid(), RowReader(self._native, _KEPT_BYTES, 0))
         return self._reader[1]
+
+
+def _identity_of(tokenizer: Tokenizer | str | os.PathLike[str]) -> str:
+    import os
+
+    if isinstance(tokenizer, str) and len(tokenizer) == 64 and set(tokenizer) <= set("0123456789abcdef"):
+        return tokenizer
+    if not isinstance(tokenizer, (str, os.PathLike)):
+        return tokenizer.fingerprint
+    from lmemo.tokenizer import Tokenizer
+
+    if not os.path.exists(tokenizer):
+        raise InvalidArgument(
+            f"tokenizer is {os.fspath(tokenizer)!r}, which is no file or directory here; expected one, an lmemo.Tokenizer, or its identity of 64 "
+            "hexadecimal digits"
+        )
+    made = Tokenizer.from_pretrained_dir(tokenizer) if os.path.isdir(tokenizer) else Tokenizer.from_file(tokenizer)
+    return made.fingerprint
 
 
 def _reopened(directory: str, tokenizer: str | None, allow_gaps: bool) -> ChunkSet:

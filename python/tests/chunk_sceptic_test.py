@@ -9,7 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
-from chunk_commands import LMEMO, build, built, chunk, copy_of, corpus, digests, flip, in_words, run, tokenizer, write_lines  # noqa: F401
+import tokenizer_vocabularies
+from chunk_commands import LMEMO, build, built, chunk, copy_of, corpus, digests, flip, in_words, run, tokenizer  # noqa: F401
+
+import lmemo
 
 
 def test_repair_leaves_alone_what_was_not_asked_for(built: Path, tmp_path: Path) -> None:
@@ -81,3 +84,21 @@ def test_metadata_that_was_lost_or_edited_is_made_anew(corpus: Path, tokenizer: 
         run(*words)
         again = json.loads((directory / "metadata.json").read_text())
         assert {**again, "updated": None} == {**meant, "updated": None}
+
+
+def test_a_tokenizer_is_named_by_where_it_lies(built: Path, tokenizer: Path, tmp_path: Path) -> None:
+    rows = len(lmemo.ChunkSet(built))
+    for same in (tokenizer, str(tokenizer), lmemo.Tokenizer.from_file(tokenizer)):
+        assert len(lmemo.ChunkSet(built, tokenizer=same)) == rows
+    other = tmp_path / "tokenizer.json"
+    other.write_text(tokenizer_vocabularies.json_of("llama3"))
+    for not_it in (other, tokenizer.parent):  # A directory has settings, which belong to its tokenizer.
+        with pytest.raises(lmemo.Incompatible, match="made with tokenizer"):
+            lmemo.ChunkSet(built, tokenizer=not_it)
+    with pytest.raises(lmemo.InvalidArgument, match="no file or directory here"):
+        lmemo.ChunkSet(built, tokenizer="gpt2")
+
+
+def test_a_quiet_export_says_where_and_nothing_else(built: Path, tmp_path: Path) -> None:
+    said, noted = in_words("export", built, "--to", "npy", "--output", tmp_path / "out", "--quiet")
+    assert said == f"{tmp_path / 'out'}\n" and noted == ""

@@ -23,6 +23,8 @@ int run_export(CommandContext& context) {
     json.member("tokens", (*set)->token_count());
     json.end_object();
     context.console.out(json);
+  } else if (context.console.is_quiet) {
+    context.console.out(output.string() + "\n");
   } else {
     context.console.out("wrote " + format_count((*set)->row_count()) + " rows, " +
                         format_count((*set)->token_count()) + " tokens to " + output.string() + "\n");
