@@ -405,7 +405,7 @@ class CachedExtractor:
 
 def _all_stored(extractor: Any, prompts: list[str]) -> tuple[Any, Any] | None:
     """What extract() returns, if all of it is stored and sound: no run is begun for that. None: a run finds out what is missing."""
-    layers = extractor.layer_indices
+    layers = [int(layer) for layer in extractor.layer_indices]
     part, pooling = _part_of(extractor)
     wanted = _wanted_dtype(extractor)
     stored: tuple[Any, Any] | None = settings.current().with_torch().load_all(
@@ -442,7 +442,7 @@ class _Run:
         self.retry_seconds = retry_seconds
         self.cache_only = cache_only
         self.model = extractor.model_name
-        self.layers = list(extractor.layer_indices)
+        self.layers = [int(layer) for layer in extractor.layer_indices]  # Whatever they come as.
         if not self.layers:
             raise ValueError("layer_indices: expected at least one layer")
         self.part, self.pooling = _part_of(extractor)

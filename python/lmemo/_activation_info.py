@@ -133,9 +133,8 @@ def _is_called(found: dict[str, Any], model: str) -> bool:
 
 
 def discover_cached(model_name: str, prompt: str) -> CachedPromptInfo | None:
-    """What is stored of one prompt, without loading it; None if nothing is."""
-    native = settings.current().native
-    found = cache._by_name(model_name, lambda keys: native.discover(keys, prompt))
+    """What is stored of one prompt, without loading it; None if nothing is, or if caching is off."""
+    found = _discovered(model_name, prompt)
     if found is None:
         return None
     raw, pooled, router, logits, top_k_logits, perplexity, token_perplexity, num_tokens, top_k = found
@@ -151,6 +150,13 @@ def discover_cached(model_name: str, prompt: str) -> CachedPromptInfo | None:
         router_layers=_distinct(router),
         dtypes=sorted(stored),
     )
+
+
+def _discovered(model_name: str, prompt: str) -> Any:
+    if settings.is_off():
+        return None  # Nothing would be loaded.
+    native = settings.current().native
+    return cache._by_name(model_name, lambda keys: native.discover(keys, prompt))
 
 
 def _distinct(layers: Iterable[tuple[int, str]]) -> list[int]:
@@ -196,10 +202,9 @@ def batch_check_cache_status(
     required, prompts = set(required_layers), cache._prompts_of(prompts)
     need_activations, partly = [], []
     for prompt in prompts:
-        info = discover_cached(model_name, prompt)
-        if not _has_layers(info, required, pooling):
+        if not _has_layers(model_name, prompt, required, pooling):
             need_activations.append(prompt)
-            if layers := _layers_of(info, pooling):
+            if layers := _layers_of(discover_cached(model_name, prompt), pooling):
                 partly.append(layers)
     need_perplexity = [prompt for prompt in prompts if not is_prompt_perplexity_cached(model_name, prompt)] if compute_perplexity else []
     need_logits = [prompt for prompt in prompts if not is_prompt_logits_cached(model_name, prompt, logit_top_k)] if cache_logits else []
@@ -217,9 +222,19 @@ def _layers_of(info: CachedPromptInfo | None, pooling: str | None) -> set[int]:
     return set(info.raw_layers if pooling is None else info.pooled.get(pooling, []))
 
 
-def _has_layers(info: CachedPromptInfo | None, required: Iterable[int], pooling: str | None = None) -> bool:
-    # Raw states without their mask, which eviction may have taken, cannot be loaded.
-    return info is not None and set(required) <= _layers_of(info, pooling) and (pooling is not None or info.num_tokens is not None)
+def _has_layers(model_name: str, prompt: str, required: Iterable[int], pooling: str | None = None) -> bool:
+    """Whether these layers can be loaded together: all are there in one dtype, and of raw states the mask, which eviction may have taken."""
+    found = _discovered(model_name, prompt)
+    if found is None:
+        return False
+    raw, poolings, num_tokens = found[0], found[1], found[7]
+    if pooling is None and num_tokens is None:
+        return False
+    wanted = set(required)
+    by_dtype: dict[str, set[int]] = {}
+    for layer, dtype in raw if pooling is None else poolings.get(pooling, []):
+        by_dtype.setdefault(dtype, set()).add(layer)
+    return any(wanted <= layers for layers in by_dtype.values())
 
 
 def get_prompt_cached_raw_layers(model_name: str, prompt: str) -> set[int] | None:
@@ -235,13 +250,13 @@ def get_prompt_cached_pooled_layers(model_name: str, prompt: str, pooling: str) 
 
 
 def is_prompt_fully_cached(model_name: str, prompt: str, required_layers: Iterable[int]) -> bool:
-    """Whether raw states of all these layers are there, by the index."""
-    return _has_layers(discover_cached(model_name, prompt), required_layers)
+    """Whether raw states of all these layers are there and load together, by the index."""
+    return _has_layers(model_name, prompt, required_layers)
 
 
 def is_prompt_pooled_cached(model_name: str, prompt: str, required_layers: Iterable[int], pooling: str) -> bool:
-    """Whether pooled vectors of all these layers are there, by the index."""
-    return _has_layers(discover_cached(model_name, prompt), required_layers, pooling)
+    """Whether pooled vectors of all these layers are there and load together, by the index."""
+    return _has_layers(model_name, prompt, required_layers, pooling)
 
 
 def is_prompt_logits_cached(model_name: str, prompt: str, top_k: int | None = None) -> bool:

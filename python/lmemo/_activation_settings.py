@@ -94,6 +94,7 @@ class Backend:
         self.has_torch = False
         self.unflushed = 0
         self.used: int | None = None  # What all entries take, as far as is known.
+        self.is_told_read_only = False
         self.writers = 1  # Processes that write to it, as far as is known.
 
     def with_torch(self) -> _core.NativeActivations:
@@ -276,6 +277,11 @@ def _make_room(backend: Backend, for_bytes: int) -> None:
 def put_with_room(backend: Backend, byte_count: int, put: Any) -> bool:
     """Calls put() where its bytes have room. False: not stored, and the user heard why."""
     if is_off():
+        return False
+    if getattr(backend.store, "read_only", False):
+        if not backend.is_told_read_only:
+            logger.warning(f"[CACHE] nothing is stored: {backend.where} was opened read-only")
+        backend.is_told_read_only = True
         return False
     limit = limit_bytes if _is_enforced_on_write else None
     if limit is not None:

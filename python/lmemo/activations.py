@@ -120,7 +120,8 @@ def _name_of_dtype(dtype: Any) -> str:
 
 def _on_cpu(tensor: Any) -> Any:
     # detach() and cpu() cost a microsecond each even where there is nothing to do.
-    return tensor if tensor.is_cpu and not tensor.requires_grad else tensor.detach().cpu()
+    at_hand = tensor if tensor.is_cpu and not tensor.requires_grad else tensor.detach().cpu()
+    return at_hand.resolve_neg() if at_hand.is_neg() else at_hand  # Its memory says minus what it is.
 
 
 def _prepared(tensor: Any) -> Any:
@@ -151,6 +152,8 @@ def _save_layers(
     _check_is_prompt(prompt)
     backend = settings.current()
     tensor = _prepared(tensor)
+    if tensor.dim() != 2:
+        raise ValueError(f"expected one prompt's tokens, each with its layers side by side; got {tuple(tensor.shape)}")
     rows, width = tensor.shape
     if len(layers) == 0 or width % len(layers):
         raise ValueError(f"a tensor of width {width} does not divide into {len(layers)} layers")
@@ -412,7 +415,8 @@ def load_prompt_activations(model_name: str, prompt: str, layers: Sequence[int])
     found = None
     if not settings.is_off():
         native, order = settings.current().with_torch(), _order()
-        found = _by_name(model_name, lambda keys: native.load_all(keys, [prompt], "raw", "", layers, order, None))
+        chosen = [int(layer) for layer in layers]
+        found = _by_name(model_name, lambda keys: native.load_all(keys, [prompt], "raw", "", chosen, order, None))
     if found is None:
         raise _missing(f"activations of layers {list(layers)}", model_name, prompt)
     states, mask = found

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from activation_fixtures import fresh_cache, save  # noqa: F401
@@ -303,3 +304,74 @@ def test_wrong_arguments_are_refused_in_words_and_leave_nothing_behind() -> None
         with pytest.raises(error, match=words):
             call()
         assert entries() == before, words
+
+
+def test_what_is_said_to_be_there_can_be_loaded() -> None:
+    activations.set_cache_dtype("float16")
+    save("p", [0, 1])
+    activations.save_prompt_pooled_activations("m", "p", [0], torch.randn(1, 8), "mean")
+    activations.set_cache_dtype("float32")
+    save("p", [2])
+    activations.save_prompt_pooled_activations("m", "p", [1], torch.randn(1, 8), "mean")
+    activations.set_cache_dtype(None)
+    for layers in ([0], [1, 0], [2], [0, 2], [0, 1, 2]):
+        is_there = activations.is_prompt_fully_cached("m", "p", layers)
+        assert activations.batch_check_cache_status("m", ["p"], layers)[0] == ([] if is_there else ["p"])
+        assert is_there == (layers in ([0], [1, 0], [2]))  # Two dtypes are not put side by side.
+        if is_there:
+            activations.load_prompt_activations("m", "p", layers)
+        else:
+            with pytest.raises(FileNotFoundError):
+                activations.load_prompt_activations("m", "p", layers)
+    assert activations.is_prompt_pooled_cached("m", "p", [1], "mean") and not activations.is_prompt_pooled_cached("m", "p", [0, 1], "mean")
+
+
+def test_with_caching_off_nothing_is_said_to_be_there() -> None:
+    save("p", [0])
+    activations.save_prompt_perplexity("m", "p", torch.randn(3))
+    assert activations.is_prompt_fully_cached("m", "p", [0]) and activations.is_prompt_perplexity_cached("m", "p")
+    activations.set_cache_limit(0)
+    assert activations.discover_cached("m", "p") is None and activations.get_prompt_cached_raw_layers("m", "p") is None
+    assert not activations.is_prompt_fully_cached("m", "p", [0]) and not activations.is_prompt_perplexity_cached("m", "p")
+    assert activations.batch_check_cache_status("m", ["p"], [0], compute_perplexity=True)[:2] == (["p"], ["p"])
+    assert activations.cache_info().models[0].num_prompts == 1  # What takes space is shown all the same.
+    activations.set_cache_limit(None)
+    assert activations.is_prompt_fully_cached("m", "p", [0])
+
+
+def test_layers_come_as_any_sequence_of_numbers() -> None:
+    states = save("p", [0, 1])
+    for layers in ((0, 1), range(2), numpy.array([0, 1]), torch.tensor([0, 1])):
+        assert torch.equal(activations.load_prompt_activations("m", "p", layers)[0], states)  # type: ignore[arg-type]
+
+        class Extractor:
+            model_name, batch_size, layer_indices = "m", 2, layers
+
+            def extract(self, prompts: list[str], remote: bool = False) -> Any:
+                raise AssertionError("everything is stored")
+
+        result = CachedExtractor(Extractor()).extract(["p"])
+        assert result is not None and torch.equal(result[0], states)
+
+
+def test_odd_tensors_are_stored_as_what_they_are_or_refused_in_words() -> None:
+    negative = torch._neg_view(torch.randn(1, 3, 8))
+    activations.save_prompt_activations("m", "negative", [0], negative, torch.ones(1, 3))
+    assert torch.equal(activations.load_prompt_layer("m", "negative", 0), negative)
+    for shape in ((1, 3), (1, 3, 2, 4)):
+        with pytest.raises(ValueError, match="layers side by side"):
+            activations.save_prompt_activations("m", "p", [0], torch.randn(shape), torch.ones(1, 3))
+    assert activations.discover_cached("m", "p") is None
+
+
+def test_a_read_only_cache_serves_and_says_once_that_it_keeps_nothing(fresh_cache: Path, caplog: pytest.LogCaptureFixture) -> None:  # noqa: F811
+    states = save("p", [0])
+    activations.get_backend().flush()
+    with lmemo.Store(fresh_cache, read_only=True) as store:
+        activations.set_cache_backend(store)
+        with caplog.at_level("WARNING"):
+            for prompt in ("q", "r"):
+                save(prompt, [0])
+        assert [record.message for record in caplog.records] == [f"[CACHE] nothing is stored: {fresh_cache} was opened read-only"]
+        assert torch.equal(activations.load_prompt_layer("m", "p", 0), states) and activations.discover_cached("m", "q") is None
+        activations.set_cache_backend(lmemo.MemoryStore())
