@@ -4,6 +4,9 @@
 #include <cstring>
 #include <string>
 
+#include "base/cpu.h"
+#include "tokenizer/utf8_blocks.h"
+
 namespace lmemo::tokenizer {
 namespace {
 
@@ -25,11 +28,15 @@ size_t copy_ascii_blocks(const Unit* units, size_t count, char* out) {
   return at;
 }
 
-// Returns where the text ends; before unit `at`, if that is half a surrogate pair or no character.
+// Returns where the text ends; before unit `at`, if that is half a surrogate pair or no character. Requires: room for
+// kUtf8Slack more bytes than the text may have.
 template <typename Unit>
 char* write_utf8(const Unit* units, size_t count, char* out, size_t& at) {
   const auto byte = [](uint32_t value) { return static_cast<char>(value); };
   for (at = 0; at < count;) {
+#if defined(__x86_64__)
+    if (cpu_has_avx2()) out = write_short_blocks_avx2(units, count, out, at);
+#endif
     const size_t copied = copy_ascii_blocks(units + at, count - at, out);
     at += copied;
     out += copied;
@@ -62,7 +69,7 @@ template <typename Unit>
 Result<std::string_view> converted(const SourceText& text, size_t begin, size_t end, TextBuffer& buffer) {
   constexpr size_t kMostBytes = sizeof(Unit) == 1 ? 2 : sizeof(Unit) == 2 ? 3 : 4;  // Of a unit as UTF-8.
   const size_t count = end - begin;
-  if (buffer.size() < count * kMostBytes) buffer.resize(count * kMostBytes);
+  if (buffer.size() < count * kMostBytes + kUtf8Slack) buffer.resize(count * kMostBytes + kUtf8Slack);
   size_t at = 0;
   const char* const written =
       write_utf8(static_cast<const Unit*>(text.data) + begin, count, buffer.data(), at);

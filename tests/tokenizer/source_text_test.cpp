@@ -92,6 +92,30 @@ TEST_CASE("every form becomes its UTF-8, whole and in parts") {
     }
 }
 
+TEST_CASE("every character becomes its UTF-8, among short and long ones") {
+  TextBuffer buffer;
+  std::u32string points;
+  for (uint32_t c = 0; c < 0x110000; ++c) {
+    if (c >= 0xD800 && c <= 0xDFFF) continue;
+    points += static_cast<char32_t>(c);
+    if (c % 7 == 0) points += U'x';
+    if (c % 11 == 0) points += U'\u4E2D';
+  }
+  const auto check = [&](size_t begin, size_t end, uint32_t limit) {
+    const Kept kept(points.substr(begin, end - begin), limit);
+    const Result<std::string_view> text = utf8_of(kept.text, 0, kept.text.unit_count, buffer);
+    REQUIRE(text.ok());
+    CHECK(*text == utf8_of_points(kept.points));
+  };
+  const size_t second_plane = points.find(static_cast<char32_t>(0x10000));
+  for (const size_t begin : {size_t{0}, size_t{3}}) {
+    check(begin, points.find(static_cast<char32_t>(0x100)), 0x110000);
+    check(begin, second_plane, 0x10000);
+    check(begin, second_plane, 0x110000);
+    check(begin, points.size(), 0x110000);
+  }
+}
+
 TEST_CASE("half a surrogate pair, and what is no character, is refused with its place") {
   TextBuffer buffer;
   for (const char16_t half : {u'\xD800', u'\xDBFF', u'\xDC00', u'\xDFFF'}) {
@@ -103,8 +127,16 @@ TEST_CASE("half a surrogate pair, and what is no character, is refused with its 
     CHECK(text.error().code == ErrorCode::invalid_argument);
     CHECK(text.error().message.find("character 70 ") != std::string::npos);
   }
-  const char32_t beyond[] = {U'a', static_cast<char32_t>(0x110000)};
-  CHECK(!utf8_of({beyond, 2, Form::ucs4}, 0, 2, buffer).ok());
+  for (const uint32_t none :
+       {0x110000u, 0xD800u, 0xDFFFu, 0x7FFFFFFFu, 0x80000000u, 0x80000041u, 0xFFFFFFFFu})
+    for (const char32_t around : {U'a', U'\u4E2D'}) {
+      std::u32string units(40, around);
+      units[21] = static_cast<char32_t>(none);
+      const Result<std::string_view> text =
+          utf8_of({units.data(), units.size(), Form::ucs4}, 0, units.size(), buffer);
+      REQUIRE(!text.ok());
+      CHECK(text.error().message.find("character 21 ") != std::string::npos);
+    }
 }
 
 TEST_CASE("a long text that ends inside a character is refused, and nothing behind it is read") {

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "tokenizer/nasty_texts.h"
 #include "tokenizer/reference/pre_tokenizer.h"
 #include "tokenizer/unicode/code_points.h"
+#include "tokenizer/unicode/properties.h"
 
 namespace lmemo::tokenizer {
 namespace {
@@ -84,6 +87,109 @@ TEST_CASE("every known pattern cuts as its regex does, with masks and without") 
       REQUIRE(pieces_of(*plain, text) == expected);
       REQUIRE(pieces_of(*quick, text) == expected);
     }
+  }
+}
+
+namespace {
+
+// Texts of clauses in scripts without blanks between scraps of ASCII, longer than a block.
+std::string mixed_text(std::mt19937& random) {
+  static constexpr const char* kBits[] = {
+      "中", "文", "信号", "的", "字", "か", "な", "カ",     "한",     "글", "，", "。", "、", "—",
+      "…",  "“",  "é",    "я",  "ж",  "😀", "𠀀", "\u3000", "\u00A0", "²",  "５", "क्",  "a",  "fI",
+      "Ab", "1",  " ",    " ",  "\n", "[",  "\\", "'s",     "-",      "/",  "(",  "  ", "\t"};
+  std::string text;
+  for (size_t count = random() % 90; count > 0; --count) {
+    const char* const bit = kBits[random() % std::size(kBits)];
+    for (size_t run = random() % 6 == 0 ? random() % 30 : 1; run > 0; --run) text += bit;
+  }
+  return text + "x";
+}
+
+// Tokens over some borders between the characters of `mixed_text`, whole and broken.
+CharBorders mixed_borders(std::mt19937& random) {
+  CharBorders borders;
+  for (size_t i = 0; i < 60; ++i) {
+    const std::string text = mixed_text(random);
+    const size_t begin = random() % text.size();
+    borders.add_token(std::string_view(text).substr(begin, 2 + random() % 8));
+  }
+  return borders;
+}
+
+std::vector<size_t> ends_of(const Pieces& pieces) {
+  std::vector<size_t> ends;
+  for (const std::string& piece : pieces) ends.push_back((ends.empty() ? 0 : ends.back()) + piece.size());
+  return ends;
+}
+
+}  // namespace
+
+TEST_CASE("words are cut further only where no token reaches over, and are cut at all") {
+  std::mt19937 random(7);
+  size_t cut = 0;
+  for (const Pattern& pattern : kPatterns) {
+    CAPTURE(pattern.name);
+    const std::optional<SplitRules> rules = split_rules_of(pattern.regex);
+    REQUIRE(rules);
+    const auto uncut = make_pattern_splitter(*rules, nullptr, false);
+    for (size_t i = 0; i < static_cast<size_t>(test::scaled(40)); ++i) {
+      auto borders = std::make_shared<CharBorders>(mixed_borders(random));
+      const bool has_wholes = i % 2 == 1;
+      if (has_wholes)
+        for (const char* whole : {"中文", "号", " 的", "，", "か"}) borders->add_whole(whole);
+      for (const bool use_simd : {false, true}) {
+        const auto splitter = make_pattern_splitter(*rules, borders, use_simd);
+        for (size_t k = 0; k < 20; ++k) {
+          const std::string text = mixed_text(random);
+          CAPTURE(text);
+          const Pieces expected = pieces_of(*uncut, text), made = pieces_of(*splitter, text);
+          const std::vector<size_t> whole_ends = ends_of(expected), ends = ends_of(made);
+          REQUIRE(std::includes(ends.begin(), ends.end(), whole_ends.begin(), whole_ends.end()));
+          for (size_t place = 0; place < ends.size(); ++place) {
+            const bool is_cut_before =
+                place > 0 && !std::binary_search(whole_ends.begin(), whole_ends.end(), ends[place - 1]);
+            const bool is_cut_behind = !std::binary_search(whole_ends.begin(), whole_ends.end(), ends[place]);
+            if (is_cut_before || is_cut_behind) REQUIRE_FALSE(borders->is_whole(made[place]));
+            if (!is_cut_behind) continue;
+            ++cut;
+            const char* const border = text.data() + ends[place];
+            REQUIRE(borders->is_free_between(border - char_bytes_before(text, ends[place]), border,
+                                             text.data() + text.size()));
+          }
+        }
+      }
+    }
+  }
+  CHECK(cut > static_cast<size_t>(test::scaled(40)) * 100);
+}
+
+TEST_CASE("a border is free only if no token reaches over it") {
+  std::mt19937 random(8);
+  for (size_t i = 0; i < static_cast<size_t>(test::scaled(200)); ++i) {
+    const std::string text = mixed_text(random);
+    std::vector<size_t> places;
+    for (size_t at = 0; at < text.size(); at += char_bytes(text, at)) places.push_back(at);
+    if (places.size() < 2) continue;
+    const size_t border = places[1 + random() % (places.size() - 1)];
+    // Any part of the text around the border, whole characters or not.
+    const size_t begin = border - 1 - random() % std::min<size_t>(border, 5);
+    const size_t token_end = border + 1 + random() % std::min<size_t>(text.size() - border, 5);
+    CharBorders borders;
+    borders.add_token(std::string_view(text).substr(begin, token_end - begin));
+    const size_t before = char_bytes_before(text, border), after = char_bytes(text, border);
+    CAPTURE(text);
+    CHECK_FALSE(borders.is_free_between(text.data() + border - before, text.data() + border,
+                                        text.data() + text.size()));
+    if (before == 3 && after == 3) CHECK_FALSE(borders.is_free_between_long(text.data() + border));
+  }
+}
+
+TEST_CASE("what begins with E5 to E9 is a letter, as the masks of blocks take it") {
+  for (uint32_t c = 0x5000; c < 0xA000; ++c) {
+    const Category category = category_of(c);
+    REQUIRE(category >= Category::lu);
+    REQUIRE(category <= Category::lo);
   }
 }
 

@@ -13,30 +13,22 @@
 
 namespace lmemo::tokenizer {
 
-// Tokens that only ever come out as a whole piece, by their bytes. Few; most pieces are known to be none of them by their
-// ends.
+// Tokens that only ever come out as a whole piece, by their bytes.
 class WholeTokens {
  public:
   void add(std::string_view token, uint32_t id) {
     ids_.emplace(token, id);
-    filter_.set(bit_of(token));
+    filter_.add(token);
   }
-  bool contains(std::string_view piece) const { return filter_[bit_of(piece)] && ids_.contains(piece); }
+  bool contains(std::string_view piece) const { return filter_.may_have(piece) && ids_.contains(piece); }
   std::optional<uint32_t> find(std::string_view piece) const {
     if (!contains(piece)) return std::nullopt;
     return ids_.find(piece)->second;
   }
 
  private:
-  static constexpr size_t kFilterBits = size_t{1} << 14;
-  static size_t bit_of(std::string_view text) {
-    const auto byte = [&](size_t i) { return uint32_t{static_cast<unsigned char>(text[i])}; };
-    const uint32_t ends = byte(0) | byte(text.size() / 2) << 8 | byte(text.size() - 1) << 16;
-    return (ends ^ static_cast<uint32_t>(text.size()) << 24) * 0x9E3779B1u >> 18;
-  }
-
   TextMap<uint32_t> ids_;
-  std::bitset<kFilterBits> filter_;
+  EndsFilter filter_;
 };
 
 class ByteLevelBpe final : public PieceModel {

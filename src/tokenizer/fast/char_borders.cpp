@@ -9,11 +9,11 @@ namespace {
 
 bool is_inside(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
-// The last or the first bytes of a character.
-uint64_t broken_part(const char* at, size_t byte_count) {
-  uint64_t value = 0;
+// The last or the first bytes of a character, or all of them, as one number.
+uint32_t bytes_at(const char* at, size_t byte_count) {
+  uint32_t value = 0;
   for (size_t i = 0; i < byte_count; ++i) value = value << 8 | static_cast<unsigned char>(at[i]);
-  return (value << 3 | byte_count) * 0xC2B2AE3D27D4EB4F;
+  return value;
 }
 
 }  // namespace
@@ -25,36 +25,32 @@ void CharBorders::add_token(std::string_view token) {
     size_t left = 1;
     while (left < std::min<size_t>(at, 4) && is_inside(token[at - left])) ++left;
     const size_t right = std::min(char_bytes(token, at), token.size() - at);
-    uint64_t bit;
-    if (!is_inside(token[at - left]) && left == char_bytes(token, at - left) &&
-        right == char_bytes(token, at)) {
-      bit = bit_of(char_value(border - left, left), char_value(border, right));
-    } else {
-      bit = bit_of(broken_part(border - left, left), broken_part(border, right));
+    const bool is_whole = !is_inside(token[at - left]) && left == char_bytes(token, at - left) &&
+                          right == char_bytes(token, at);
+    if (!is_whole)
       has_broken_.set(static_cast<size_t>(static_cast<unsigned char>(border[-1])) << 8 |
                       static_cast<unsigned char>(border[0]));
-    }
+    const uint64_t bit =
+        bit_of(left_key(bytes_at(border - left, left), left), right_key(bytes_at(border, right), right));
     bits_[bit / 64] |= uint64_t{1} << bit % 64;
   }
 }
 
 void CharBorders::add_whole(std::string_view token) {
-  uint64_t hash = 0;
-  for (size_t at = 0; at < token.size();) {
-    const size_t bytes = utf8_length(token.substr(at));
+  for (size_t at = 0, bytes; at < token.size(); at += bytes) {
+    bytes = utf8_length(token.substr(at));
     if (bytes == 0) return;  // Half a character: no part is like that.
-    const uint32_t value = char_value(token.data() + at, bytes);
-    hash = next_hash(hash, value);
-    at += bytes;
   }
   wholes_.emplace(token, true);
-  whole_filter_.set(hash >> 48);
+  whole_filter_.add(token);
 }
 
 bool CharBorders::may_be_broken(const char* border, size_t before_bytes, size_t after_bytes) const {
   for (size_t left = 1; left <= before_bytes; ++left)
     for (size_t right = 1; right <= after_bytes; ++right)
-      if (has(bit_of(broken_part(border - left, left), broken_part(border, right)))) return true;
+      if (has(bit_of(left_key(bytes_at(border - left, left), left),
+                     right_key(bytes_at(border, right), right))))
+        return true;
   return false;
 }
 

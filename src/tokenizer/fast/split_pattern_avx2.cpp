@@ -1,6 +1,8 @@
 // ASCII, 64 bytes at a time: one mask for each class of characters, and from them one for all starts of pieces.
 // A block always begins with a piece, so nothing is carried over; what is not certain at its end is looked at again in
-// the next one. A piece with a character beyond ASCII, or longer than a block, is the walker's.
+// the next one. Letters and symbols beyond ASCII are looked up one by one and stand in the masks with all their bytes;
+// words with long ones are cut at free borders on the way. A number or a blank beyond ASCII is the walker's, as is a
+// piece longer than a block; and where case counts, everything beyond ASCII.
 #if defined(__x86_64__)
 
 #include <immintrin.h>
@@ -24,6 +26,16 @@ inline uint64_t mask_of(__m256i low, __m256i high) {
   return static_cast<uint32_t>(_mm256_movemask_epi8(low)) |
          static_cast<uint64_t>(static_cast<uint32_t>(_mm256_movemask_epi8(high))) << 32;
 }
+
+// Characters beyond ASCII in a block.
+struct WideChars {
+  uint64_t letters = 0;         // All their bytes.
+  uint64_t symbols[3] = {};     // Of two, three and four bytes: their first bytes.
+  uint64_t long_chars[2] = {};  // Of three and four bytes, whatever they are: their first bytes.
+  uint64_t inner_bytes = 0;     // All but first bytes, of any character.
+
+  bool has_long() const { return (long_chars[0] | long_chars[1]) != 0; }
+};
 
 struct Half {
   __m256i bytes;
@@ -57,6 +69,10 @@ inline Masks masks_of(const char* block) {
   return masks;
 }
 
+inline Half half_at(const char* block) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(block))};
+}
+
 template <SplitRules kRules>
 class Avx2Splitter final : public PieceSplitter {
  public:
@@ -68,7 +84,7 @@ class Avx2Splitter final : public PieceSplitter {
     size_t count = 0;
     const char* at = begin;
     while (at < end && count + kMostOfBlock <= capacity) {
-      if (starts_with_ascii(at, end)) {
+      if (may_be_block(at, end)) {
         const size_t found = split_block(begin, at, end, pieces + count);
         if (found > 0) {
           count += found;
@@ -95,7 +111,15 @@ class Avx2Splitter final : public PieceSplitter {
   static constexpr bool kHasNewlines = kRules.newlines_end_space;
   static constexpr auto kContractions = kRules.contractions;
 
-  static bool starts_with_ascii(const char* at, const char* end) {
+  static constexpr bool kKnowsWide = !kRules.cut_at_case;
+
+  // Whether it is worth trying: mostly some pieces are certain.
+  bool may_be_block(const char* at, const char* end) const {
+    if constexpr (kKnowsWide) {
+      if (static_cast<unsigned char>(*at) < 0x80) return true;
+      size_t bytes;
+      return !(walker_.class_of(at, bytes) & (kNumberClass | kSpaceClass));
+    }
     if (end - at < 8) return true;
     uint64_t bytes;
     std::memcpy(&bytes, at, 8);
@@ -105,24 +129,35 @@ class Avx2Splitter final : public PieceSplitter {
   // The pieces of the block that are certain; 0 if the first is not.
   size_t split_block(const char* begin, const char* at, const char* end, PieceSpan* pieces) const {
     size_t size = static_cast<size_t>(end - at);
-    Masks masks;
+    alignas(32) char tail[kBlock];
+    const char* block = at;
     if (size >= kBlock) {
       size = kBlock;
-      masks = masks_of<kRules.cut_at_case, kSlashes>(at);
     } else {
-      alignas(32) char tail[kBlock] = {};
-      std::memcpy(tail, at, size);
-      masks = masks_of<kRules.cut_at_case, kSlashes>(tail);
+      std::memset(tail, 0, kBlock);
+      block = static_cast<const char*>(std::memcpy(tail, at, size));
     }
+    Masks masks = masks_of<kRules.cut_at_case, kSlashes>(block);
     bool knows_end = size == static_cast<size_t>(end - at);
+    WideChars wide;
     if (masks.other_bytes != 0) {
-      size = std::min<size_t>(size, static_cast<size_t>(std::countr_zero(masks.other_bytes)));
-      knows_end = knows_end && masks.other_bytes == 0;
+      const size_t all = size;
+      if constexpr (kKnowsWide) {
+        wide = wide_chars(block, at, masks.other_bytes, size);
+        masks.letter |= wide.letters;
+      } else {
+        size = std::min<size_t>(size, static_cast<size_t>(std::countr_zero(masks.other_bytes)));
+      }
+      knows_end = knows_end && size == all;
     }
     if (!knows_end && size <= kLookAhead) return 0;
 
-    uint64_t starts = starts_of(masks, at, end, size, knows_end);
+    uint64_t starts = starts_of(masks, wide, at, end, size, knows_end);
     starts &= ~uint64_t{1};
+    if constexpr (kKnowsWide) {
+      if (borders_ && wide.has_long())
+        starts |= free_borders(at, wide, masks.letter, starts, knows_end ? low_bits(size) : 0, size);
+    }
     if (knows_end) starts |= size < 64 ? uint64_t{1} << size : 0;
     const auto base = static_cast<uint32_t>(at - begin);
     uint32_t start = base;
@@ -142,8 +177,94 @@ class Avx2Splitter final : public PieceSplitter {
 
   static constexpr bool kSlashes = kRules.symbols_swallow == SplitRules::Swallows::newlines_and_slashes;
 
+  // Looks up what is not ASCII. `block` is the text at `at`, or a copy of its end. Ends the block before a number or a
+  // blank.
+  WideChars wide_chars(const char* block, const char* at, uint64_t other_bytes, size_t& size) const {
+    const Half low = half_at(block), high = half_at(block + 32);
+    const auto inner = [](const Half& half) {
+      return _mm256_cmpgt_epi8(_mm256_set1_epi8(static_cast<char>(0xC0)), half.bytes);
+    };
+    // U+5000 to U+9FFF: ideographs, all of them letters.
+    const auto ideograph = [](const Half& half) {
+      return Half::between(half.bytes, static_cast<char>(0xE5), static_cast<char>(0xE9));
+    };
+    WideChars wide;
+    wide.inner_bytes = mask_of(inner(low), inner(high));
+    const uint64_t ideographs = mask_of(ideograph(low), ideograph(high));
+    wide.letters = ideographs | ideographs << 1 | ideographs << 2;
+    wide.long_chars[0] = ideographs;
+    for (uint64_t rest = other_bytes & ~wide.inner_bytes & ~ideographs; rest != 0; rest &= rest - 1) {
+      const auto place = static_cast<size_t>(std::countr_zero(rest));
+      const uint64_t bit = uint64_t{1} << place;
+      size_t bytes;
+      const uint8_t found = walker_.class_of(at + place, bytes);
+      if (found & (kNumberClass | kSpaceClass)) {
+        size = place;
+        break;
+      }
+      if (found & kLetterClass)
+        wide.letters |= low_bits(bytes) << place;
+      else
+        wide.symbols[bytes - 2] |= bit;
+      if (bytes > 2) wide.long_chars[bytes - 3] |= bit;
+    }
+    return wide;
+  }
+
+  // Where pieces with long characters may be cut further: before the last start, or as far as `certain` says. Between
+  // letters it may be behind the last start, if no other can be missing before it: who goes on there finds the same end
+  // of the word.
+  uint64_t free_borders(const char* at, const WideChars& wide, uint64_t letter, uint64_t starts,
+                        uint64_t certain, size_t size) const {
+    const bool has_wholes = borders_->has_wholes();
+    if (starts != 0) certain |= low_bits(64 - static_cast<size_t>(std::countl_zero(starts)));
+    if (!has_wholes && size > kLookAhead) certain |= letter & letter << 1 & low_bits(size - kLookAhead + 1);
+    const uint64_t threes = wide.long_chars[0], fours = wide.long_chars[1];
+    uint64_t places = (threes | fours | threes << 3 | fours << 4) & ~wide.inner_bytes & ~starts & certain &
+                      low_bits(size) & ~uint64_t{1};
+    const uint64_t between_threes = threes & threes << 3;
+    uint64_t free = 0;
+    for (; places != 0; places &= places - 1) {
+      const auto place = static_cast<size_t>(std::countr_zero(places));
+      const char* const border = at + place;
+      const bool is_free = (between_threes >> place & 1) != 0
+                               ? borders_->is_free_between_long(border)
+                               : borders_->is_free_between(char_before(border), border, border + 4);
+      free |= uint64_t{is_free} << place;
+    }
+    if (has_wholes && free != 0) [[unlikely]]
+      remove_around_wholes(at, starts, size, free);
+    return free;
+  }
+
+  static const char* char_before(const char* at) {
+    do --at;
+    while ((static_cast<unsigned char>(*at) & 0xC0) == 0x80);
+    return at;
+  }
+
+  // A part that looks like a token which only comes out as a whole piece is not cut off: such a piece stays as it is.
+  void remove_around_wholes(const char* at, uint64_t starts, size_t size, uint64_t& free) const {
+    const uint64_t all = starts | free;
+    size_t begin = 0;
+    for (uint64_t rest = all; begin < size;) {
+      const size_t part_end = rest == 0 ? size : static_cast<size_t>(std::countr_zero(rest));
+      rest &= rest - 1;
+      const bool is_cut = (free >> begin & 1) != 0 || (part_end < 64 && (free >> part_end & 1) != 0);
+      if (is_cut && borders_->is_whole({at + begin, part_end - begin})) {
+        const uint64_t before = starts & low_bits(begin + 1);
+        const uint64_t behind = starts & ~low_bits(begin + 1);
+        const size_t first = before == 0 ? 0 : 63 - static_cast<size_t>(std::countl_zero(before));
+        const size_t last = behind == 0 ? 64 : static_cast<size_t>(std::countr_zero(behind));
+        free &= ~(low_bits(last) & ~low_bits(first));
+      }
+      begin = part_end;
+    }
+  }
+
   // A bit for each start of a piece among the `size` bytes, as far as they are certain.
-  uint64_t starts_of(const Masks& masks, const char* at, const char* end, size_t size, bool knows_end) const {
+  uint64_t starts_of(const Masks& masks, const WideChars& wide, const char* at, const char* end, size_t size,
+                     bool knows_end) const {
     const uint64_t known = low_bits(size);
     const uint64_t letter = masks.letter & known, digit = masks.digit & known;
     uint64_t space = masks.space & known;
@@ -171,7 +292,7 @@ class Avx2Splitter final : public PieceSplitter {
       }
     }
 
-    uint64_t starts = word_starts(letter, symbol, blank, space & ~newline, masks.upper);
+    uint64_t starts = word_starts(letter, symbol, blank, space & ~newline, masks.upper, wide);
 
     if constexpr (kRules.numbers == SplitRules::Numbers::single) {
       starts |= digit;
@@ -221,12 +342,23 @@ class Avx2Splitter final : public PieceSplitter {
   }
 
   static uint64_t word_starts(uint64_t letter, [[maybe_unused]] uint64_t symbol, uint64_t blank,
-                              [[maybe_unused]] uint64_t indent, [[maybe_unused]] uint64_t upper) {
-    const uint64_t first = letter & ~(letter << 1);
+                              [[maybe_unused]] uint64_t indent, [[maybe_unused]] uint64_t upper,
+                              [[maybe_unused]] const WideChars& wide) {
+    uint64_t first = letter & ~(letter << 1);
     uint64_t prefix;
     if constexpr (kRules.any_prefix) {
       // A single symbol that does not belong to a blank before it.
-      prefix = first >> 1 & (indent | (symbol & ~(symbol << 1) & ~(blank << 1)));
+      const uint64_t alone = symbol & ~(symbol << 1) & ~(blank << 1);
+      prefix = first >> 1 & (indent | alone);
+      if constexpr (kKnowsWide) {
+        uint64_t wide_prefix = 0;
+        for (size_t bytes = 2; bytes <= 4; ++bytes) {
+          const uint64_t found = first >> bytes & wide.symbols[bytes - 2] & alone;
+          wide_prefix |= found;
+          first &= ~(found << bytes);
+        }
+        return wide_prefix | prefix | (first & ~(prefix << 1));
+      }
     } else {
       prefix = first >> 1 & blank;
     }

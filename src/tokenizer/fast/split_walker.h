@@ -38,6 +38,9 @@ class SplitWalker {
   // The number of bytes behind an apostrophe that make a contraction, or 0.
   size_t contraction(const char* at, const char* end) const;
 
+  // Classes of the character at `at`, and its length.
+  uint8_t class_of(const char* at, size_t& byte_count) const { return classes_.at(at, byte_count); }
+
   const SplitRules& rules() const { return rules_; }
 
  private:
