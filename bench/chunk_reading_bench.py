@@ -4,9 +4,10 @@
     .venv/bin/python bench/chunk_reading_bench.py --rounds 3 --only rows,workers --json
 
 The same made-up rows (ids by Zipf's law, 50,257 of them) for all. Every figure is the median over rounds in which the peers alternate, each in a
-fresh process that reads all rows once to warm up and once for the clock. Rates are by wall time, with and without the first tenth of a pass (workers
-start), and by CPU time of the process and its workers: on a busy machine the latter is what can be compared. Peers give back rows one by one as
-uint16, which is their quickest way; lmemo gives batches of 32 as int64. With workers all give batches of 32.
+fresh process that reads all rows once to warm up and once for the clock; what stands beside a peer is the median of the rounds' ratios. Rates are by
+wall time, of a whole pass and from its first tenth to its last batch (steady: without starting and ending workers, which take 0.05 to 0.1 s of a pass
+of a few tenths), and by CPU time of the process and its workers: on a busy machine the latter is what can be compared. Peers give back rows one by one
+as uint16, which is their quickest way; lmemo gives batches of 32 as int64. With workers all give batches, of 32 or more rows.
 
 Peers decompress a file once and keep it plain on disk, at two bytes a token; with compression they are measured in the pass that does so, as in every epoch
 of a corpus that is larger than their cache. Their second pass is the line without compression.
@@ -38,7 +39,11 @@ from chunk_peers import import_peers, need_peers  # noqa: E402
 DATA = ROOT / "build" / "bench-data" / "chunk-reading"
 PROGRAM = ROOT / "build" / "dev" / "tests" / "programs" / "make_chunk_set"
 ROWS_BATCH = 32
+BATCHES = (32, 128, 256)  # With workers.
 TOKENS = 80_000_000  # About, in each set.
+OURS = ("lmemo", "torch", "context")
+PEERS = ("litdata", "mds")
+Rounds = dict[str, list[dict[str, float]]]  # What each round measured, by name.
 Batches = Callable[[], Iterator[Any]]
 
 
@@ -124,26 +129,31 @@ def compressed_again(directory: Path) -> Path:
     return scratch
 
 
-def lmemo_loader(length: int, compression: str, shuffle: bool | str, workers: int, columns: int) -> Batches:
+def lmemo_loader(length: int, compression: str, shuffle: bool | str, workers: int, columns: int, batch: int) -> Batches:
     from lmemo.torch import COLUMNS, ChunkDataset, ChunkLoader
 
     names = COLUMNS if columns > 1 else ("input_ids",)
-    loader = ChunkLoader(ChunkDataset(chunk_set(length, compression), shuffle=shuffle, columns=names, threads=0), ROWS_BATCH, num_workers=workers)
+    loader = ChunkLoader(ChunkDataset(chunk_set(length, compression), shuffle=shuffle, columns=names, threads=0), batch, num_workers=workers)
     return lambda: (batch["input_ids"] for batch in loader)
 
 
-def torch_loader(length: int, compression: str, shuffle: bool | str, workers: int) -> Batches:
-    """lmemo's rows by torch's own DataLoader, whose workers are processes."""
+def torch_loader(length: int, compression: str, shuffle: bool | str, workers: int, batch: int, is_light: bool = False) -> Batches:
+    """lmemo's rows by torch's own DataLoader, whose workers are processes; is_light: with lmemo's way between processes."""
     from torch.utils.data import DataLoader
 
-    from lmemo.torch import ChunkDataset
+    from lmemo.torch import ChunkDataset, worker_context
 
     dataset = ChunkDataset(chunk_set(length, compression), shuffle=shuffle, columns=("input_ids",))
-    loader = DataLoader(dataset, batch_size=ROWS_BATCH, num_workers=workers, collate_fn=dataset.collate)
+    more = {"multiprocessing_context": worker_context()} if is_light else {}
+    loader = DataLoader(dataset, batch_size=batch, num_workers=workers, collate_fn=dataset.collate, **more)
     return lambda: (batch["input_ids"] for batch in loader)
 
 
-def litdata_loader(length: int, compression: str, shuffle: bool, workers: int) -> Batches:
+def context_loader(length: int, compression: str, shuffle: bool | str, workers: int, batch: int) -> Batches:
+    return torch_loader(length, compression, shuffle, workers, batch, is_light=True)
+
+
+def litdata_loader(length: int, compression: str, shuffle: bool, workers: int, batch: int) -> Batches:
     import_peers()
     from litdata import StreamingDataLoader, StreamingDataset, TokensLoader
 
@@ -153,11 +163,11 @@ def litdata_loader(length: int, compression: str, shuffle: bool, workers: int) -
     dataset = StreamingDataset(str(directory), item_loader=TokensLoader(block_size=length), shuffle=shuffle)
     if workers == 0:
         return lambda: iter(dataset)
-    loader = StreamingDataLoader(dataset, batch_size=ROWS_BATCH, num_workers=workers)
+    loader = StreamingDataLoader(dataset, batch_size=batch, num_workers=workers)
     return lambda: iter(loader)
 
 
-def mds_loader(length: int, compression: str, shuffle: bool, workers: int) -> Batches:
+def mds_loader(length: int, compression: str, shuffle: bool, workers: int, batch: int) -> Batches:
     import_peers()
     import torch
     from streaming import StreamingDataset
@@ -166,16 +176,16 @@ def mds_loader(length: int, compression: str, shuffle: bool, workers: int) -> Ba
     directory = mds_set(length, compression)
     if compression != "none":
         directory = compressed_again(directory)
-    dataset = StreamingDataset(local=str(directory), shuffle=shuffle, batch_size=ROWS_BATCH)
+    dataset = StreamingDataset(local=str(directory), shuffle=shuffle, batch_size=batch)
     if workers == 0:
         return lambda: (torch.from_numpy(row["tokens"]) for row in dataset)
-    loader = DataLoader(dataset, batch_size=ROWS_BATCH, num_workers=workers)
+    loader = DataLoader(dataset, batch_size=batch, num_workers=workers)
     return lambda: (batch["tokens"] for batch in loader)
 
 
 def measure(name: str) -> dict[str, float]:
     """One pass over all rows, in million tokens a second: by wall time, by CPU time, and by wall time without its first tenth."""
-    who, length, compression, shuffle, workers, columns = name.split("/")
+    who, length, compression, shuffle, workers, columns, rows = name.split("/")
     import torch
 
     torch.set_num_threads(1)
@@ -183,26 +193,28 @@ def measure(name: str) -> dict[str, float]:
 
     def loader(compression: str) -> Batches:
         if who == "lmemo":
-            return lmemo_loader(int(length), compression, wanted, int(workers), int(columns))
-        return {"torch": torch_loader, "litdata": litdata_loader, "mds": mds_loader}[who](int(length), compression, bool(wanted), int(workers))
+            return lmemo_loader(int(length), compression, wanted, int(workers), int(columns), int(rows))
+        loaders = {"torch": torch_loader, "context": context_loader, "litdata": litdata_loader, "mds": mds_loader}
+        return loaders[who](int(length), compression, bool(wanted), int(workers), int(rows))
 
     # Where a pass leaves nothing behind, the first one is for warming up. Else files were read when they were linked or made.
     read = loader(compression)
-    if who in ("lmemo", "torch") or compression == "none":
+    if who in OURS or compression == "none":
         for _ in read():
             pass
     total = TOKENS
     wall, cpu = time.perf_counter(), cpu_seconds()
-    tokens, steady, steady_from = 0, 0.0, 0
+    tokens, steady, steady_from, last = 0, 0.0, 0, 0.0
     for batch in read():
         tokens += batch.numel()
+        last = time.perf_counter()
         if not steady_from and tokens > total / 10:
-            steady, steady_from = time.perf_counter(), tokens
-    end = time.perf_counter()
+            steady, steady_from = last, tokens
+    end = time.perf_counter()  # Workers have ended.
     return {
         "wall": tokens / (end - wall) / 1e6,
         "cpu": tokens / (cpu_seconds() - cpu) / 1e6,
-        "steady": (tokens - steady_from) / (end - steady) / 1e6,
+        "steady": (tokens - steady_from) / (last - steady) / 1e6,
     }
 
 
@@ -210,62 +222,74 @@ def cpu_seconds() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)))
 
 
-def in_rounds(names: list[str], rounds: int) -> dict[str, dict[str, float]]:
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+def in_rounds(names: list[str], rounds: int) -> Rounds:
+    found: Rounds = {name: [] for name in names}
     for _ in range(rounds):
+        measured = {}
         for name in names:
             done = subprocess.run([sys.executable, __file__, "--measure", name], capture_output=True, text=True)
             if done.returncode:
                 print(f"{name}: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'failed'}", file=sys.stderr)
-                continue
-            found[name].append(json.loads(done.stdout.strip().splitlines()[-1]))
-    return {name: {unit: statistics.median(one[unit] for one in all_of) for unit in all_of[0]} for name, all_of in found.items() if all_of}
+                break
+            measured[name] = json.loads(done.stdout.strip().splitlines()[-1])
+        else:  # Half a round compares nothing.
+            for name, rates in measured.items():
+                found[name].append(rates)
+    return found
+
+
+def median_of(found: Rounds, name: str, unit: str) -> float:
+    return statistics.median([rates[unit] for rates in found[name]] or [float("nan")])
+
+
+def times_best_peer(found: Rounds, name: str, unit: str) -> float:
+    """The median of the rounds' ratios to the peer that was best in that round."""
+    peers = [rounds for other, rounds in found.items() if other.startswith(PEERS)]
+    best = [max(rates[unit] for rates in one) for one in zip(*peers, strict=True)]
+    return statistics.median([ours[unit] / peer for ours, peer in zip(found[name], best, strict=True)] or [float("nan")])
 
 
 # ------------------------------------------------------------------------------------------------------------ tables
 
 
 def bar(name: str, figure: float, at_least: float, unit: str = "x") -> None:
-    print(f"    {name:58} {figure:7.2f} {unit}   bar: at least {at_least:g}   {'yes' if figure >= at_least else 'NO'}", flush=True)
+    print(f"    {name:74} {figure:7.2f} {unit}   bar: at least {at_least:g}   {'yes' if figure >= at_least else 'NO'}", flush=True)
 
 
-def print_rates(found: dict[str, dict[str, float]]) -> None:
-    for name, rates in found.items():
-        print(f"  {name:36} {rates['wall']:8.0f} {rates['steady']:8.0f} {rates['cpu']:8.0f}", flush=True)
+def print_rates(found: Rounds) -> None:
+    for name in found:
+        print(f"  {name:40} {median_of(found, name, 'wall'):8.0f} {median_of(found, name, 'steady'):8.0f} {median_of(found, name, 'cpu'):8.0f}", flush=True)
 
 
-def best_peer(found: dict[str, dict[str, float]], unit: str) -> float:
-    return max((rates[unit] for name, rates in found.items() if name.startswith(("litdata", "mds"))), default=float("nan"))
-
-
-def rows_table(rounds: int) -> dict[str, Any]:
-    results: dict[str, Any] = {}
+def rows_table(rounds: int) -> Rounds:
+    results: Rounds = {}
     print("\nShuffled rows to torch tensors, one process, no threads of ours (Mtok/s by wall; without the first tenth; per CPU second)")
     for length in (512, 2048):
         for compression in ("none", "zstd"):
-            names = [f"{who}/{length}/{compression}/shuffled/0/1" for who in ("lmemo", "litdata", "mds")]
-            names += [f"lmemo/{length}/{compression}/sequential/0/1", f"lmemo/{length}/{compression}/shuffled/0/4"]
+            names = [f"{who}/{length}/{compression}/shuffled/0/1/32" for who in ("lmemo", *PEERS)]
+            names += [f"lmemo/{length}/{compression}/sequential/0/1/32", f"lmemo/{length}/{compression}/shuffled/0/4/32"]
             found = in_rounds(names, rounds)
             results.update(found)
             print_rates(found)
-            ours = found[names[0]]
             for unit in ("wall", "cpu"):
-                bar(f"against the best peer, {length}, {compression}, {unit}", ours[unit] / best_peer(found, unit), 2)
-            bar(f"of sequential, {length}, {compression}", 100 * ours["cpu"] / found[names[3]]["cpu"], 70, "%")
+                bar(f"against the best peer, {length}, {compression}, {unit}", times_best_peer(found, names[0], unit), 2)
+            bar(f"of sequential, {length}, {compression}", 100 * median_of(found, names[0], "cpu") / median_of(found, names[3], "cpu"), 70, "%")
     return results
 
 
-def workers_table(rounds: int) -> dict[str, Any]:
-    results: dict[str, Any] = {}
-    print("\nShuffled, two workers (Mtok/s by wall; without the first tenth; per CPU second). torch: lmemo's rows by torch's DataLoader")
+def workers_table(rounds: int) -> Rounds:
+    results: Rounds = {}
+    print("\nShuffled, two workers (Mtok/s by wall; without the first tenth; per CPU second); the last number is the batch size")
+    ways = {"lmemo": "ChunkLoader", "torch": "torch's DataLoader", "context": "torch's DataLoader, worker_context()"}
     for length in (512, 2048):
-        names = [f"{who}/{length}/zstd/shuffled/2/1" for who in ("lmemo", "torch", "litdata", "mds")]
-        found = in_rounds(names, rounds)
-        results.update(found)
-        print_rates(found)
-        for who, name in (("ChunkLoader", names[0]), ("torch's DataLoader", names[1])):
-            for unit in ("wall", "steady", "cpu"):
-                bar(f"two workers of {who} against the best peer, {length}, {unit}", found[name][unit] / best_peer(found, unit), 10)
+        for batch in BATCHES:
+            names = {who: f"{who}/{length}/zstd/shuffled/2/1/{batch}" for who in (*ways, *PEERS)}
+            found = in_rounds(list(names.values()), rounds)
+            results.update(found)
+            print_rates(found)
+            for who, way in ways.items():
+                for unit in ("wall", "steady", "cpu"):
+                    bar(f"{way}, against the best peer, {length} x {batch}, {unit}", times_best_peer(found, names[who], unit), 10)
     return results
 
 
