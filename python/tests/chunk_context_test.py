@@ -116,6 +116,7 @@ def test_both_ends_may_be_full_at_once(start: str) -> None:
 
 
 def _put_many(way: WorkerQueue, who: int, count: int, all_came: Any) -> None:
+    torch.set_num_threads(1)  # As DataLoader's workers do: OpenMP's threads stay with the parent.
     for number in range(count):
         way.put((who, number, torch.full((number % 3 * 20_000,), number), b"x" * (number % 5 * 30_000)))
     all_came.wait(LONG_ENOUGH)  # Till then tensors are asked for here.
@@ -230,11 +231,11 @@ def test_it_goes_on_in_the_middle_of_an_epoch(directory: Path, workers: tuple[in
 class Numbers(Dataset[Any]):
     """Batches of a given size; the one at `fatal` kills its worker."""
 
-    def __init__(self, size: int, fatal: int = -1) -> None:
-        self.size, self.fatal = size, fatal
+    def __init__(self, size: int, fatal: int = -1, count: int = 400) -> None:
+        self.size, self.fatal, self.count = size, fatal, count
 
     def __len__(self) -> int:
-        return 400
+        return self.count
 
     def __getitem__(self, index: int) -> Any:
         if index == self.fatal:
@@ -321,13 +322,13 @@ ENDLESS = """
     from torch.utils.data import DataLoader
     from lmemo.torch import worker_context
 
-    loader = DataLoader(Numbers({size}), 1, num_workers=2, prefetch_factor=100, collate_fn=as_they_are, multiprocessing_context=worker_context())
+    # One pass that does not end: an interrupt in DataLoader's destructor, which ends workers, would be printed and forgotten.
+    loader = DataLoader(Numbers({size}, count=10**9), 1, num_workers=2, prefetch_factor=100, collate_fn=as_they_are, multiprocessing_context=worker_context())
     batches = iter(loader)
     next(batches)
     print(*(worker.pid for worker in batches._workers), flush=True)
-    while True:
-        for batch in loader:
-            pass
+    for batch in batches:
+        pass
 """
 
 
