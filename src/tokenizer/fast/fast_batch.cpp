@@ -1,11 +1,14 @@
 // Many texts on many threads: short ones go to a thread by the group, a long one is cut between lines.
 //
-// The first thread takes tasks from the front, the others from the back: what the first one makes lies where it belongs
-// in the result, and with two threads only half of the ids are copied.
+// One thread writes its ids where they belong. Several take tasks in order, each into a small buffer that stays in the
+// nearer caches, and copy them to their place as soon as all tasks before are done: fresh memory, which may take longer
+// to come by than the ids, is touched once.
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 #include <system_error>
 #include <thread>
 
@@ -85,18 +88,23 @@ class FastTokenizer::Batch {
   Result<TokenBatch> run(unsigned threads) {
     plan_tasks(threads > 1);
     threads = static_cast<unsigned>(std::clamp<size_t>(tasks_.size(), 1, threads));
-    {
-      workers_.resize(threads);
-      std::atomic<size_t> number = 1;
-      const Helpers helpers(threads - 1, [&] {
-        work(workers_[number.fetch_add(1, std::memory_order_relaxed)],
-             [&] { return tasks_.size() - 1 - next_from_back_.fetch_add(1, std::memory_order_relaxed); });
-      });
-      work(workers_[0], [from_front = size_t{0}]() mutable { return from_front++; });
+    all_.expect(expected_ids());
+    if (threads == 1) {
+      Scratch scratch;
+      for (Task& task : tasks_) {
+        task.first_id = all_.size();
+        do_task(task, scratch, all_);
+      }
+    } else {
+      {
+        const Helpers helpers(threads - 1, [&] { work(); });
+        work();
+      }
+      all_.cut_to(count_);
     }
     for (const Task& task : tasks_)
       if (task.error) return *task.error;
-    return joined(threads);
+    return joined();
   }
 
  private:
@@ -106,22 +114,13 @@ class FastTokenizer::Batch {
     size_t part_begin = 0,
            part_end = 0;  // Of first_text, if it is only a part. Moved to borders when it is done.
     bool is_part = false;
-    const IdBuffer* buffer = nullptr;  // Of the worker that did it; what is its own begins and ends at:
-    size_t ids_begin = 0, ids_end = 0;
     // Where the ids of each text end; none for a part that is not the last of its text.
     std::vector<uint64_t> ends = {};
     std::optional<Error> error = {};
-    uint64_t first_id = 0;
-
-    std::span<const uint32_t> ids() const {
-      return buffer ? buffer->from(ids_begin).first(ids_end - ids_begin) : std::span<const uint32_t>();
-    }
-  };
-
-  // What one thread makes, task by task.
-  struct Worker {
-    IdBuffer ids;
-    Scratch scratch;
+    uint64_t first_id = 0;  // In all_.
+    // Of several threads: what it made, until that is in its place.
+    bool is_done = false;
+    IdBuffer made = {};
   };
 
   void plan_tasks(bool is_parallel) {
@@ -165,75 +164,112 @@ class FastTokenizer::Batch {
     return true;
   }
 
-  // `choose` says which task is next, and is asked only if one is left.
-  template <typename Choose>
-  void work(Worker& worker, Choose choose) {
-    worker.ids.expect(expected_ids(&worker == &workers_[0]));
-    while (taken_.fetch_add(1, std::memory_order_relaxed) < tasks_.size()) {
-      Task& task = tasks_[choose()];
-      task.ids_begin = worker.ids.size();
-      if (task.is_part) {
-        do_part(task, worker);
-      } else {
-        do_texts(task, worker);
-      }
-      task.buffer = &worker.ids;
-      task.ids_end = worker.ids.size();
+  void do_task(Task& task, Scratch& scratch, IdBuffer& ids) {
+    if (task.is_part)
+      do_part(task, scratch, ids);
+    else
+      do_texts(task, scratch, ids);
+  }
+
+  // What each of several threads does.
+  void work() {
+    Scratch scratch;
+    IdBuffer ids;
+    for (size_t i; (i = next_task_.fetch_add(1, std::memory_order_relaxed)) < tasks_.size();) {
+      ids.cut_to(0);
+      do_task(tasks_[i], scratch, ids);
+      put_in_place(i, ids);
     }
   }
 
-  // Room for one id a byte, which only takes memory where ids are written; less for large batches, which grow. The
-  // first thread's has to hold the ids of all, in the end.
-  size_t expected_ids(bool is_first) const {
+  // Takes the ids of the task, leaves an empty buffer for them, and copies what now has all before it.
+  void put_in_place(size_t number, IdBuffer& ids) {
+    std::unique_lock lock(mutex_);
+    std::swap(tasks_[number].made, ids);
+    tasks_[number].is_done = true;
+    if (!free_.empty()) {
+      std::swap(ids, free_.back());
+      free_.pop_back();
+    }
+    if (number != placed_) return;  // Who does the one before copies this one, too.
+    for (; placed_ < tasks_.size() && tasks_[placed_].is_done; ++placed_) {
+      tasks_[placed_].first_id = count_;
+      count_ += tasks_[placed_].made.size();
+    }
+    const size_t last = placed_;
+    while (!all_.has_room_for(count_)) {
+      if (copying_ > 0) {
+        copies_end_.wait(lock);
+      } else {
+        all_.expect(likely_count(last));
+      }
+    }
+    ++copying_;
+    lock.unlock();
+    for (size_t i = number; i < last; ++i)
+      if (const IdBuffer& made = tasks_[i].made; made.size() > 0)
+        std::memcpy(all_.data() + tasks_[i].first_id, made.data(), made.size() * sizeof(uint32_t));
+    lock.lock();
+    for (size_t i = number; i < last; ++i) free_.push_back(std::move(tasks_[i].made));
+    if (--copying_ == 0) copies_end_.notify_all();
+  }
+
+  // How many ids there will be, going by those of the first tasks, which have as many bytes each as the others.
+  size_t likely_count(size_t done) const {
+    const double tasks_for_one = static_cast<double>(tasks_.size()) / static_cast<double>(done);
+    return count_ + static_cast<size_t>(static_cast<double>(count_) * (tasks_for_one * 1.1 - 1));
+  }
+
+  // Room for one id a byte, which only takes memory where ids are written; less for large batches, which grow.
+  size_t expected_ids() const {
     constexpr size_t kMaxRoom = size_t{14} << 20;
     size_t bytes = 0;
     for (const SourceText& text : texts_)
       bytes += likely_bytes(text) + call_.frame.before.size() + call_.frame.after.size();
-    if (!is_first) bytes = bytes / workers_.size() + bytes / 4;
     return bytes < 2048 ? 0 : std::min(bytes, kMaxRoom);
   }
 
-  void do_texts(Task& task, Worker& worker) {
+  void do_texts(Task& task, Scratch& scratch, IdBuffer& ids) {
+    const size_t first = ids.size();
     task.ends.reserve(task.last_text - task.first_text);
     size_t bytes = 0, all_bytes = 0;
     for (size_t i = task.first_text; i < task.last_text; ++i) all_bytes += likely_bytes(texts_[i]);
     bool knows_ratio = all_bytes < 2 * kTaskBytes;
     for (size_t i = task.first_text; i < task.last_text; ++i) {
       if (!knows_ratio && bytes >= kTaskBytes) {
-        const double ratio =
-            static_cast<double>(worker.ids.size() - task.ids_begin) / static_cast<double>(bytes);
-        worker.ids.expect(task.ids_begin + static_cast<size_t>(ratio * 1.1 * static_cast<double>(all_bytes)));
+        const double ratio = static_cast<double>(ids.size() - first) / static_cast<double>(bytes);
+        ids.expect(first + static_cast<size_t>(ratio * 1.1 * static_cast<double>(all_bytes)));
         knows_ratio = true;
       }
       bytes += likely_bytes(texts_[i]);
-      const Result<std::string_view> text = checked_text(texts_[i], 0, texts_[i].unit_count, worker);
-      const Status status =
-          text.ok() ? tokenizer_.encode_text(*text, call_, worker.scratch, worker.ids) : text.error();
+      const Result<std::string_view> text = checked_text(texts_[i], 0, texts_[i].unit_count, scratch);
+      const Status status = text.ok() ? tokenizer_.encode_text(*text, call_, scratch, ids) : text.error();
       if (!status.ok()) return note(task, i, status.error());
-      task.ends.push_back(worker.ids.size() - task.ids_begin);
+      task.ends.push_back(ids.size() - first);
     }
   }
 
-  void do_part(Task& task, Worker& worker) {
+  void do_part(Task& task, Scratch& scratch, IdBuffer& ids) {
+    const size_t first = ids.size();
     if (!move_to_borders(task)) return;
     const SourceText& whole = texts_[task.first_text];
-    const Result<std::string_view> part = checked_text(whole, task.part_begin, task.part_end, worker);
+    const Result<std::string_view> part = checked_text(whole, task.part_begin, task.part_end, scratch);
     if (!part.ok()) {
       // The place is counted from the start of the whole text, which is looked at again to say it.
-      return note(task, task.first_text, checked_text(whole, 0, whole.unit_count, worker).error());
+      return note(task, task.first_text, checked_text(whole, 0, whole.unit_count, scratch).error());
     }
-    if (task.part_begin == 0) worker.ids.append(call_.frame.before);
-    const Status status = tokenizer_.encode_raw(*part, task.part_begin > 0, worker.scratch, worker.ids);
+    if (task.part_begin == 0) ids.append(call_.frame.before);
+    const Status status = tokenizer_.encode_raw(*part, task.part_begin > 0, scratch, ids);
     if (!status.ok()) return note(task, task.first_text, status.error());
     if (task.part_end < whole.unit_count) return;
-    worker.ids.append(call_.frame.after);
-    task.ends.push_back(worker.ids.size() - task.ids_begin);
+    ids.append(call_.frame.after);
+    task.ends.push_back(ids.size() - first);
   }
 
   // As UTF-8 that is well-formed.
   static Result<std::string_view> checked_text(const SourceText& text, size_t begin, size_t end,
-                                               Worker& worker) {
-    Result<std::string_view> utf8 = utf8_of(text, begin, end, worker.scratch.converted);
+                                               Scratch& scratch) {
+    Result<std::string_view> utf8 = utf8_of(text, begin, end, scratch.converted);
     if (utf8.ok() && text.form == SourceText::Form::utf8) LMEMO_TRY(expect_utf8(*utf8));
     return utf8;
   }
@@ -242,37 +278,13 @@ class FastTokenizer::Batch {
     task.error = Error{error.code, "text " + std::to_string(text) + ": " + error.message};
   }
 
-  Result<TokenBatch> joined(unsigned threads) {
+  TokenBatch joined() {
     TokenBatch batch;
     batch.offsets.reserve(texts_.size() + 1);
-    uint64_t count = 0;
-    for (Task& task : tasks_) {
-      task.first_id = count;
-      for (const uint64_t end : task.ends) batch.offsets.push_back(count + end);
-      count += task.ids().size();
-    }
+    for (const Task& task : tasks_)
+      for (const uint64_t end : task.ends) batch.offsets.push_back(task.first_id + end);
     if (call_.rules.padding) return padded(batch.offsets);
-    IdBuffer& first = workers_[0].ids;
-    const size_t in_place = first.size();
-    IdBuffer all;
-    const bool has_room = first.make_whole(count);
-    if (!has_room) all.expect(count);
-    uint32_t* const ids = has_room ? first.data() : all.data();
-    taken_ = 0;
-    const auto copy = [&] {
-      for (size_t i; (i = taken_.fetch_add(1, std::memory_order_relaxed)) < tasks_.size();) {
-        const Task& task = tasks_[i];
-        if (task.ids_begin == task.ids_end || (has_room && task.buffer == &first)) continue;
-        std::memcpy(ids + task.first_id, task.buffer->data() + task.ids_begin,
-                    (task.ids_end - task.ids_begin) * sizeof(uint32_t));
-      }
-    };
-    {
-      const Helpers helpers(count - in_place < kTaskBytes ? 0 : threads - 1, copy);
-      copy();
-    }
-    if (!has_room) all.make_whole(count);
-    batch.ids = std::move(has_room ? first : all).take();
+    batch.ids = std::move(all_).take();
     return batch;
   }
 
@@ -282,34 +294,33 @@ class FastTokenizer::Batch {
     uint64_t longest = 0;
     for (size_t i = 1; i < offsets.size(); ++i) longest = std::max(longest, offsets[i] - offsets[i - 1]);
     const uint64_t target = padding.target(longest);
-    IdBuffer all;
+    IdBuffer made;
     TokenBatch batch;
     Ids ids;  // Of one text.
-    for (Task& task : tasks_) {
-      uint64_t begin = 0;
-      for (const uint64_t end : task.ends) {
-        const std::span<const uint32_t> made = task.ids().subspan(begin, end - begin);
-        ids.insert(ids.end(), made.begin(), made.end());
-        padding.apply(ids, target);
-        all.append(ids);
-        batch.offsets.push_back(all.size());
-        ids.clear();
-        begin = end;
-      }
-      const std::span<const uint32_t> rest = task.ids().subspan(begin);
-      ids.insert(ids.end(), rest.begin(), rest.end());
+    for (size_t i = 1; i < offsets.size(); ++i) {
+      const std::span<const uint32_t> text = all_.in({offsets[i - 1], offsets[i] - offsets[i - 1]});
+      ids.assign(text.begin(), text.end());
+      padding.apply(ids, target);
+      made.append(ids);
+      batch.offsets.push_back(made.size());
     }
-    batch.ids = std::move(all).take();
+    batch.ids = std::move(made).take();
     return batch;
   }
 
   const FastTokenizer& tokenizer_;
   const std::span<const SourceText> texts_;
   const Call& call_;
-  std::vector<Task> tasks_;                 // Each is changed only by the thread that took it.
-  std::vector<Worker> workers_;             // One for each thread.
-  std::atomic<size_t> taken_ = 0;           // How many tasks somebody has begun.
-  std::atomic<size_t> next_from_back_ = 0;  // Of those, by others than the first thread.
+  std::vector<Task> tasks_;  // Each is changed only by the thread that took it, until it is done.
+  std::atomic<size_t> next_task_ = 0;
+
+  std::mutex mutex_;    // Guards everything below, if there are several threads.
+  IdBuffer all_;        // Copies go on without it, each to places of its own, while copying_ says so.
+  size_t placed_ = 0;   // Tasks that have their place: all of these are done.
+  uint64_t count_ = 0;  // Of their ids.
+  size_t copying_ = 0;  // Threads that copy: all_ does not grow meanwhile.
+  std::condition_variable copies_end_;
+  std::vector<IdBuffer> free_;
 };
 
 Result<TokenBatch> FastTokenizer::encode_texts(std::span<const SourceText> texts,

@@ -42,12 +42,7 @@ class IdBuffer {
   }
   std::span<const uint32_t> from(size_t first) const { return {ids_.data() + first, used_ - first}; }
 
-  // The first `count`, which may be more than were written, if there is room for them without a copy.
-  bool make_whole(size_t count) {
-    if (ids_.size() < count) return false;
-    used_ = count;
-    return true;
-  }
+  bool has_room_for(size_t count) const { return ids_.size() >= count; }
 
   TokenIds take() && {
     ids_.resize(used_);
