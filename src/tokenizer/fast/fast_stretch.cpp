@@ -4,6 +4,7 @@
 // the table does not know are left out at first; when there are enough of them the model makes all of them together, and
 // what was written behind them moves.
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -102,6 +103,9 @@ class FastTokenizer::Block {
   static constexpr size_t kPieces = 256;
   static constexpr size_t kEnough = 16;  // New texts, so that the model has several at any time.
 
+  // Among so many is looked for an equal one. Among all, noise would spend most of its time on that.
+  static constexpr uint32_t kLooksBack = 12;
+
   // A piece that was left out.
   struct Missing {
     uint32_t text;  // Which of the texts it is: new names come several times in a row.
@@ -114,9 +118,10 @@ class FastTokenizer::Block {
 
   void leave_out(size_t piece) {
     const std::string_view text = piece_at(piece);
-    uint32_t number = 0;
-    while (number < texts_.size() && texts_[number] != text) ++number;
-    if (number == texts_.size()) {
+    const auto count = static_cast<uint32_t>(texts_.size());
+    uint32_t number = count - std::min(count, kLooksBack);
+    while (number < count && texts_[number] != text) ++number;
+    if (number == count) {
       texts_.push_back(text);
       if (text.size() <= PieceTable::kMaxKeyBytes) text_keys_[number] = keys_[piece];
     }
@@ -146,7 +151,7 @@ class FastTokenizer::Block {
   Missing missing_[kPieces];
   size_t missing_count_ = 0, missing_bytes_ = 0;
   std::vector<std::string_view>&
-      texts_;  // Each once. A short text would feel the time to make an array of them.
+      texts_;  // Most of them once. A short text would feel the time to make an array of them.
   PieceTable::Key text_keys_[kPieces];  // Of those that have one.
 };
 

@@ -41,6 +41,8 @@ void FastTokenizer::put_known() {
     table_.put(piece.key, piece.key.hash(), {&piece.id, 1});
   }
   plan_.known = {};
+  table_.warm_up();
+  long_table_.warm_up();
 }
 
 Result<FastTokenizer::Call> FastTokenizer::call_of(const EncodeOptions& options) const {

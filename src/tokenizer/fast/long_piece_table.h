@@ -26,6 +26,9 @@ class LongPieceTable {
   LongPieceTable(const LongPieceTable&) = delete;
   LongPieceTable& operator=(const LongPieceTable&) = delete;
 
+  // Brings the memory that the first pieces will need, so that no text waits for it: all entries, if pages are large.
+  void warm_up() { entries_[0].hash.store(kFree, std::memory_order_relaxed); }
+
   // Writes the ids of the piece and returns where they end, or null if it is not known. Requires: takes(piece), and
   // room for as many ids as it has bytes.
   uint32_t* copy_ids(std::string_view piece, uint32_t* out) const;

@@ -57,6 +57,9 @@ class PieceTable {
   PieceTable(const PieceTable&) = delete;
   PieceTable& operator=(const PieceTable&) = delete;
 
+  // Brings the memory that the first further ids will need, so that no text waits for it.
+  void warm_up() { more_ids_[0] = 0; }
+
   void prefetch(uint64_t hash) const { __builtin_prefetch(&entries_[place_of(hash)]); }
 
   // Writes the ids of the piece and returns where they end, or null if the piece is not known. Ids are written by the
