@@ -88,12 +88,13 @@ class FastTokenizer::Batch {
   Result<TokenBatch> run(unsigned threads) {
     plan_tasks(threads > 1);
     threads = static_cast<unsigned>(std::clamp<size_t>(tasks_.size(), 1, threads));
-    all_.expect(expected_ids());
     if (threads == 1) {
+      all_.expect(first_room());
       Scratch scratch;
-      for (Task& task : tasks_) {
-        task.first_id = all_.size();
-        do_task(task, scratch, all_);
+      for (size_t i = 0; i < tasks_.size(); ++i) {
+        tasks_[i].first_id = all_.size();
+        do_task(tasks_[i], scratch, all_);
+        if (i == 0 && tasks_.size() > 1) all_.expect(likely_count(all_.size(), 1));
       }
     } else {
       {
@@ -201,7 +202,7 @@ class FastTokenizer::Batch {
       if (copying_ > 0) {
         copies_end_.wait(lock);
       } else {
-        all_.expect(likely_count(last));
+        all_.expect(likely_count(count_, last));
       }
     }
     ++copying_;
@@ -214,19 +215,20 @@ class FastTokenizer::Batch {
     if (--copying_ == 0) copies_end_.notify_all();
   }
 
-  // How many ids there will be, going by those of the first tasks, which have as many bytes each as the others.
-  size_t likely_count(size_t done) const {
+  // How many ids there will be, going by those of the first tasks, which have as many bytes each as the others. Room for
+  // far more would only be a promise, but one of huge pages, of which the last may stay empty.
+  size_t likely_count(size_t count, size_t done) const {
     const double tasks_for_one = static_cast<double>(tasks_.size()) / static_cast<double>(done);
-    return count_ + static_cast<size_t>(static_cast<double>(count_) * (tasks_for_one * 1.1 - 1));
+    return static_cast<size_t>(static_cast<double>(count) * tasks_for_one * 1.1) + IdBuffer::kSlack;
   }
 
-  // Room for one id a byte, which only takes memory where ids are written; less for large batches, which grow.
-  size_t expected_ids() const {
-    constexpr size_t kMaxRoom = size_t{14} << 20;
+  // Room for one id a byte, as long as nothing is known.
+  size_t first_room() const {
     size_t bytes = 0;
     for (const SourceText& text : texts_)
-      bytes += likely_bytes(text) + call_.frame.before.size() + call_.frame.after.size();
-    return bytes < 2048 ? 0 : std::min(bytes, kMaxRoom);
+      if ((bytes += likely_bytes(text) + call_.frame.before.size() + call_.frame.after.size()) > kTaskBytes)
+        break;
+    return std::min(bytes, kTaskBytes);
   }
 
   void do_texts(Task& task, Scratch& scratch, IdBuffer& ids) {
