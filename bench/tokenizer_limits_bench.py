@@ -25,8 +25,8 @@ from typing import Any
 
 from tokenizer_bench import halves, vocabulary_file
 
-VOCABULARIES = ["gpt2", "llama3", "qwen2", "o200k", "gemma", "bert-minilm", "t5"]
-LOADED = ["gemma", "qwen3.5", "xlm-r", "o200k", "llama3", "qwen2", "gpt2"]
+VOCABULARIES = ["gpt2", "llama3", "qwen2", "o200k", "gemma4", "bert-minilm", "t5"]
+LOADED = ["gemma4", "qwen3_5", "xlm-r", "o200k", "llama3", "qwen2", "gpt2"]
 BYTES = 4_000_000
 BAR_LOAD_SECONDS, BAR_MEGABYTES, BAR_PART = 0.3, 150, 20
 
