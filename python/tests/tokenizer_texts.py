@@ -127,8 +127,19 @@ def with_special(rng: random.Random, tokens: list[str], count: int) -> Iterator[
         yield "".join(parts)
 
 
+def scraps(rng: random.Random, count: int) -> Iterator[str]:
+    """Clauses of all scripts between scraps of ASCII, a few blocks of 64 bytes long: what begins in one ends in another."""
+    for _ in range(count):
+        parts = []
+        for _ in range(rng.randint(4, 30)):
+            prose = rng.choice(PROSE)
+            start = rng.randrange(len(prose))
+            parts.append(rng.choice([prose[start : start + rng.randint(1, 30)], prose[start : start + 2], rng.choice(WORDS), rng.choice(["fI", "-", " ", "(", "\\"])]))
+        yield rng.choice(["", "", " "]).join(parts)
+
+
 def nasty(seed: int, special_tokens: Iterable[str] = ()) -> list[str]:
-    """About 800 texts; LMEMO_TEST_SCALE is a percentage of most of them."""
+    """About 1,000 texts; LMEMO_TEST_SCALE is a percentage of most of them."""
     rng = random.Random(seed)
     scale = max(1, int(os.environ.get("LMEMO_TEST_SCALE", "100"))) / 500
     texts = ["", *BREAKS, *SPACES, *INVISIBLE, *BIDI, *EMOJI, *MARKS, *FORMS, *WORDS, *runs()]
@@ -136,5 +147,6 @@ def nasty(seed: int, special_tokens: Iterable[str] = ()) -> list[str]:
     texts += every_category(rng, min(int(800 * scale), len(boundaries())))
     texts += mixes(rng, int(800 * scale))
     texts += combining(rng, int(200 * scale))
+    texts += scraps(rng, int(800 * scale))
     texts += with_special(rng, list(special_tokens), int(300 * scale))
     return texts
