@@ -95,9 +95,9 @@ namespace {
 // Texts of clauses in scripts without blanks between scraps of ASCII, longer than a block.
 std::string mixed_text(std::mt19937& random) {
   static constexpr const char* kBits[] = {
-      "中", "文", "信号", "的", "字", "か", "な", "カ",     "한",     "글", "，", "。", "、", "—",
-      "…",  "“",  "é",    "я",  "ж",  "😀", "𠀀", "\u3000", "\u00A0", "²",  "５", "क्",  "a",  "fI",
-      "Ab", "1",  " ",    " ",  "\n", "[",  "\\", "'s",     "-",      "/",  "(",  "  ", "\t"};
+      "中", "文", "信号", "的", "字", "か",     "な",     "カ", "한", "글", "，", "。", "、", "—", "…", "“",
+      "é",  "я",  "ж",    "😀", "𠀀", "\u3000", "\u00A0", "²",  "５", "क्",  "a",  "fI", "Ab", "B", "b", "'S",
+      "Ж",  "ʰ",  "1",    " ",  " ",  "\n",     "[",      "\\", "'s", "-",  "/",  "(",  "  ", "\t"};
   std::string text;
   for (size_t count = random() % 90; count > 0; --count) {
     const char* const bit = kBits[random() % std::size(kBits)];
@@ -124,6 +124,25 @@ std::vector<size_t> ends_of(const Pieces& pieces) {
 }
 
 }  // namespace
+
+TEST_CASE("every known pattern cuts mixed scripts as its regex does") {
+  std::mt19937 random(9);
+  for (const Pattern& pattern : kPatterns) {
+    CAPTURE(pattern.name);
+    const nlohmann::json json = {{"type", "Split"},
+                                 {"pattern", {{"Regex", pattern.regex}}},
+                                 {"behavior", "Isolated"},
+                                 {"invert", false}};
+    const auto regex = make_pre_tokenizer(json, "pre_tokenizer");
+    REQUIRE(regex.ok());
+    const auto quick = make_pattern_splitter(*split_rules_of(pattern.regex), nullptr, true);
+    for (size_t i = 0; i < static_cast<size_t>(test::scaled(1500)); ++i) {
+      const std::string text = mixed_text(random);
+      CAPTURE(text);
+      REQUIRE(pieces_of(*quick, text) == pieces_of(**regex, text));
+    }
+  }
+}
 
 TEST_CASE("words are cut further only where no token reaches over, and are cut at all") {
   std::mt19937 random(7);

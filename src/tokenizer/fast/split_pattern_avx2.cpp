@@ -2,7 +2,7 @@
 // A block always begins with a piece, so nothing is carried over; what is not certain at its end is looked at again in
 // the next one. Letters and symbols beyond ASCII are looked up one by one and stand in the masks with all their bytes;
 // words with long ones are cut at free borders on the way. A number or a blank beyond ASCII is the walker's, as is a
-// piece longer than a block; and where case counts, everything beyond ASCII.
+// piece longer than a block; and where case counts, letters beyond ASCII that have one.
 #if defined(__x86_64__)
 
 #include <immintrin.h>
@@ -111,19 +111,20 @@ class Avx2Splitter final : public PieceSplitter {
   static constexpr bool kHasNewlines = kRules.newlines_end_space;
   static constexpr auto kContractions = kRules.contractions;
 
-  static constexpr bool kKnowsWide = !kRules.cut_at_case;
+  static constexpr uint8_t kNoCase = kUpperClass | kLowerClass | kLetterClass;  // A letter of both cases.
+
+  // Whether a character beyond ASCII can stand in the masks: a symbol, or a letter whose case does not count.
+  static bool fits_masks(uint8_t classes) {
+    if (classes & (kNumberClass | kSpaceClass)) return false;
+    if constexpr (kRules.cut_at_case) return classes == 0 || classes == kNoCase;
+    return true;
+  }
 
   // Whether it is worth trying: mostly some pieces are certain.
   bool may_be_block(const char* at, const char* end) const {
-    if constexpr (kKnowsWide) {
-      if (static_cast<unsigned char>(*at) < 0x80) return true;
-      size_t bytes;
-      return !(walker_.class_of(at, bytes) & (kNumberClass | kSpaceClass));
-    }
-    if (end - at < 8) return true;
-    uint64_t bytes;
-    std::memcpy(&bytes, at, 8);
-    return (bytes & 0x8080808080808080) == 0;
+    if (static_cast<unsigned char>(*at) < 0x80) ++at;
+    size_t bytes;
+    return at == end || static_cast<unsigned char>(*at) < 0x80 || fits_masks(walker_.class_of(at, bytes));
   }
 
   // The pieces of the block that are certain; 0 if the first is not.
@@ -142,11 +143,12 @@ class Avx2Splitter final : public PieceSplitter {
     WideChars wide;
     if (masks.other_bytes != 0) {
       const size_t all = size;
-      if constexpr (kKnowsWide) {
-        wide = wide_chars(block, at, masks.other_bytes, size);
-        masks.letter |= wide.letters;
-      } else {
-        size = std::min<size_t>(size, static_cast<size_t>(std::countr_zero(masks.other_bytes)));
+      wide = wide_chars(block, at, masks.other_bytes, size);
+      masks.letter |= wide.letters;
+      if constexpr (kRules.cut_at_case) {
+        // A capital behind a letter without case: what is cut hangs on what comes, and the walker looks.
+        const uint64_t capitals = masks.upper & wide.letters << 1;
+        size = std::min<size_t>(size, static_cast<size_t>(std::countr_zero(capitals)));
       }
       knows_end = knows_end && size == all;
     }
@@ -154,10 +156,8 @@ class Avx2Splitter final : public PieceSplitter {
 
     uint64_t starts = starts_of(masks, wide, at, end, size, knows_end);
     starts &= ~uint64_t{1};
-    if constexpr (kKnowsWide) {
-      if (borders_ && wide.has_long())
-        starts |= free_borders(at, wide, masks.letter, starts, knows_end ? low_bits(size) : 0, size);
-    }
+    if (borders_ && wide.has_long())
+      starts |= free_borders(at, wide, masks.letter, starts, knows_end ? low_bits(size) : 0, size);
     if (knows_end) starts |= size < 64 ? uint64_t{1} << size : 0;
     const auto base = static_cast<uint32_t>(at - begin);
     uint32_t start = base;
@@ -198,7 +198,7 @@ class Avx2Splitter final : public PieceSplitter {
       const uint64_t bit = uint64_t{1} << place;
       size_t bytes;
       const uint8_t found = walker_.class_of(at + place, bytes);
-      if (found & (kNumberClass | kSpaceClass)) {
+      if (!fits_masks(found)) {
         size = place;
         break;
       }
@@ -218,7 +218,8 @@ class Avx2Splitter final : public PieceSplitter {
                         uint64_t certain, size_t size) const {
     const bool has_wholes = borders_->has_wholes();
     if (starts != 0) certain |= low_bits(64 - static_cast<size_t>(std::countl_zero(starts)));
-    if (!has_wholes && size > kLookAhead) certain |= letter & letter << 1 & low_bits(size - kLookAhead + 1);
+    if (!kRules.cut_at_case && !has_wholes && size > kLookAhead)
+      certain |= letter & letter << 1 & low_bits(size - kLookAhead + 1);
     const uint64_t threes = wide.long_chars[0], fours = wide.long_chars[1];
     uint64_t places = (threes | fours | threes << 3 | fours << 4) & ~wide.inner_bytes & ~starts & certain &
                       low_bits(size) & ~uint64_t{1};
@@ -345,24 +346,20 @@ class Avx2Splitter final : public PieceSplitter {
                               [[maybe_unused]] uint64_t indent, [[maybe_unused]] uint64_t upper,
                               [[maybe_unused]] const WideChars& wide) {
     uint64_t first = letter & ~(letter << 1);
-    uint64_t prefix;
+    uint64_t prefix, wide_prefix = 0;
     if constexpr (kRules.any_prefix) {
       // A single symbol that does not belong to a blank before it.
       const uint64_t alone = symbol & ~(symbol << 1) & ~(blank << 1);
       prefix = first >> 1 & (indent | alone);
-      if constexpr (kKnowsWide) {
-        uint64_t wide_prefix = 0;
-        for (size_t bytes = 2; bytes <= 4; ++bytes) {
-          const uint64_t found = first >> bytes & wide.symbols[bytes - 2] & alone;
-          wide_prefix |= found;
-          first &= ~(found << bytes);
-        }
-        return wide_prefix | prefix | (first & ~(prefix << 1));
+      for (size_t bytes = 2; bytes <= 4; ++bytes) {
+        const uint64_t found = first >> bytes & wide.symbols[bytes - 2] & alone;
+        wide_prefix |= found;
+        first &= ~(found << bytes);
       }
     } else {
       prefix = first >> 1 & blank;
     }
-    uint64_t starts = prefix | (first & ~(prefix << 1));
+    uint64_t starts = wide_prefix | prefix | (first & ~(prefix << 1));
     if constexpr (kRules.cut_at_case) starts |= upper & letter & (letter & ~upper) << 1;
     return starts;
   }
