@@ -57,7 +57,7 @@ class WorkerQueue:
     def _begin(self) -> None:
         """Of a process: nothing waits to be sent. What a parent has not sent yet, its own thread sends."""
         self._is_closed = False
-        self._waits: float | None = -1  # What was told to the system; another process may have told it something else.
+        self._waits = -1.0  # What was told to the system; another process may have told it something else.
         self._lock = threading.Lock()  # Guards what follows.
         self._waiting: collections.deque[bytes] = collections.deque()
         self._thread: threading.Thread | None = None
@@ -133,13 +133,12 @@ class WorkerQueue:
             self._at_exit = util.Finalize(thread, thread.join, exitpriority=-5)  # As multiprocessing does: before a process ends, all is sent.
 
     def _send_what_waits(self) -> None:
-        parent = os.getppid()
         writable = select.poll()
         writable.register(self._writer, select.POLLOUT)
         while True:
             writable.poll(WATCH_SECONDS * 1000)
             with self._lock:
-                if self._is_sent() or os.getppid() != parent:  # Then nobody reads any more.
+                if self._is_sent() or _starter_is_gone():  # Then nobody reads any more.
                     self._waiting.clear()
                     self._thread = None
                     self._forget_joining()
@@ -168,19 +167,21 @@ class WorkerQueue:
     # ----------------------------------------------------------------------------------------------------- receiving
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """The next object; queue.Empty if none comes in time."""
+        """The next object; queue.Empty if none comes in time, EOFError if the process that started this one is gone."""
         if self._is_closed:
             raise ValueError(f"{self!r} is closed")
         deadline = None if timeout is None else time.monotonic() + timeout
         flags = socket.MSG_CMSG_CLOEXEC
         if block:
-            self._wait_at_most(timeout)
+            self._wait_at_most(WATCH_SECONDS if timeout is None else timeout)
         else:
             flags |= socket.MSG_DONTWAIT
         while True:
             try:
                 message, carried, _, _ = self._reader.recvmsg(LONGEST_IN_SOCKET, _ONE_FD, flags)
             except BlockingIOError:
+                if _starter_is_gone():  # torch looks, too, but for another parent than at its start: it may have come too late.
+                    raise EOFError("the process that started this one is gone") from None
                 if block and (deadline is None or time.monotonic() < deadline):
                     continue
                 raise queue.Empty from None
@@ -190,10 +191,10 @@ class WorkerQueue:
                 raise EOFError("all who could put something are gone")
             return pickle.loads(message)
 
-    def _wait_at_most(self, seconds: float | None) -> None:
+    def _wait_at_most(self, seconds: float) -> None:
         """Tells the system, which keeps it with the socket, so that one call both waits and takes."""
         if seconds != self._waits:
-            micros = 0 if seconds is None else max(1, int(seconds * 1e6))
+            micros = max(1, int(seconds * 1e6))
             self._reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", *divmod(micros, 1_000_000)))
             self._waits = seconds
 
@@ -230,6 +231,11 @@ class WorkerQueue:
     def _close_sockets(self) -> None:
         self._reader.close()
         self._writer.close()
+
+
+def _starter_is_gone() -> bool:
+    starter = multiprocessing.parent_process()
+    return starter is not None and not starter.is_alive()
 
 
 def _read_carried(carried: list[tuple[int, int, bytes]]) -> bytes:

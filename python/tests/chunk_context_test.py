@@ -363,6 +363,35 @@ def test_workers_end_with_their_process(sent: signal.Signals, size: int) -> None
     process.stderr.close()
 
 
+LATE = """
+    import os, sys, time
+    from lmemo.torch import worker_context
+
+    def work(way, starter):
+        while os.getppid() == starter:
+            time.sleep(0.01)
+        {what}
+
+    context = worker_context("fork")
+    child = context.Process(target=work, args=(context.Queue(), os.getpid()))
+    child.start()
+    print(child.pid, flush=True)
+    time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("what", ["way.get()", "while True: way.get(timeout=1)", "[way.put(bytes(40_000)) for _ in range(1000)]"])
+def test_a_worker_that_looks_late_ends_with_its_process(what: str) -> None:
+    """The first time that it looks who its parent is, the one that started it is gone."""
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(LATE.format(what=what))], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert process.stdout is not None
+    worker = int(process.stdout.readline())
+    process.kill()
+    process.wait()
+    assert ended([worker])
+    process.stdout.close()
+
+
 def test_a_chunk_loader_that_starts_processes_has_it(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = ChunkDataset(directory, seed=3)
     alone = [plain(batch) for batch in ChunkLoader(dataset, 8)]
