@@ -42,6 +42,10 @@ const Pattern kPatterns[] = {
 
 using Pieces = std::vector<std::string>;
 
+nlohmann::json split_at(const char* regex) {
+  return {{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
+}
+
 Pieces pieces_of(const PieceSplitter& splitter, const std::string& text) {
   Pieces found;
   std::vector<PieceSpan> spans(PieceSplitter::kMinCapacity);
@@ -70,11 +74,7 @@ TEST_CASE("every known pattern cuts as its regex does, with masks and without") 
   std::mt19937 random(1);
   for (const Pattern& pattern : kPatterns) {
     CAPTURE(pattern.name);
-    const nlohmann::json json = {{"type", "Split"},
-                                 {"pattern", {{"Regex", pattern.regex}}},
-                                 {"behavior", "Isolated"},
-                                 {"invert", false}};
-    const auto regex = make_pre_tokenizer(json, "pre_tokenizer");
+    const auto regex = make_pre_tokenizer(split_at(pattern.regex), "pre_tokenizer");
     REQUIRE(regex.ok());
     const std::optional<SplitRules> rules = split_rules_of(pattern.regex);
     REQUIRE(rules);
@@ -129,11 +129,7 @@ TEST_CASE("every known pattern cuts mixed scripts as its regex does") {
   std::mt19937 random(9);
   for (const Pattern& pattern : kPatterns) {
     CAPTURE(pattern.name);
-    const nlohmann::json json = {{"type", "Split"},
-                                 {"pattern", {{"Regex", pattern.regex}}},
-                                 {"behavior", "Isolated"},
-                                 {"invert", false}};
-    const auto regex = make_pre_tokenizer(json, "pre_tokenizer");
+    const auto regex = make_pre_tokenizer(split_at(pattern.regex), "pre_tokenizer");
     REQUIRE(regex.ok());
     const auto quick = make_pattern_splitter(*split_rules_of(pattern.regex), nullptr, true);
     for (size_t i = 0; i < static_cast<size_t>(test::scaled(1500)); ++i) {
@@ -213,10 +209,6 @@ TEST_CASE("what begins with E5 to E9 is a letter, as the masks of blocks take it
 }
 
 namespace {
-
-nlohmann::json split_at(const char* regex) {
-  return {{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
-}
 
 // `run_lengths` in characters: longer than any window. A pattern that tries every way at every place takes shorter ones.
 void check_same(const PieceSplitter& splitter, const nlohmann::json& steps,

@@ -9,13 +9,6 @@ namespace {
 
 bool is_inside(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
-// The last or the first bytes of a character, or all of them, as one number.
-uint32_t bytes_at(const char* at, size_t byte_count) {
-  uint32_t value = 0;
-  for (size_t i = 0; i < byte_count; ++i) value = value << 8 | static_cast<unsigned char>(at[i]);
-  return value;
-}
-
 }  // namespace
 
 void CharBorders::add_token(std::string_view token) {
@@ -27,11 +20,9 @@ void CharBorders::add_token(std::string_view token) {
     const size_t right = std::min(char_bytes(token, at), token.size() - at);
     const bool is_whole = !is_inside(token[at - left]) && left == char_bytes(token, at - left) &&
                           right == char_bytes(token, at);
-    if (!is_whole)
-      has_broken_.set(static_cast<size_t>(static_cast<unsigned char>(border[-1])) << 8 |
-                      static_cast<unsigned char>(border[0]));
+    if (!is_whole) has_broken_.set(pair_at(border));
     const uint64_t bit =
-        bit_of(left_key(bytes_at(border - left, left), left), right_key(bytes_at(border, right), right));
+        bit_of(left_key(char_value(border - left, left), left), right_key(char_value(border, right), right));
     bits_[bit / 64] |= uint64_t{1} << bit % 64;
   }
 }
@@ -48,8 +39,8 @@ void CharBorders::add_whole(std::string_view token) {
 bool CharBorders::may_be_broken(const char* border, size_t before_bytes, size_t after_bytes) const {
   for (size_t left = 1; left <= before_bytes; ++left)
     for (size_t right = 1; right <= after_bytes; ++right)
-      if (has(bit_of(left_key(bytes_at(border - left, left), left),
-                     right_key(bytes_at(border, right), right))))
+      if (has(bit_of(left_key(char_value(border - left, left), left),
+                     right_key(char_value(border, right), right))))
         return true;
   return false;
 }

@@ -94,7 +94,7 @@ class CharBorders {
  private:
   static constexpr size_t kBits = size_t{1} << 21;
 
-  // The bytes of a character as one number: different for different characters.
+  // The bytes of a character, or the first or last of them, as one number.
   static uint32_t char_value(const char* at, size_t byte_count) {
     const auto byte = [&](size_t i) { return static_cast<uint32_t>(static_cast<unsigned char>(at[i])); };
     if (byte_count == 1) return byte(0);
@@ -102,7 +102,7 @@ class CharBorders {
     const uint32_t three = byte(0) << 16 | byte(1) << 8 | byte(2);
     return byte_count == 3 ? three : three << 8 | byte(3);
   }
-  // What lies on one side of a border: the bytes of a character as one number, or the first or last of them.
+  // What lies on one side of a border, by its char_value.
   static uint64_t left_key(uint32_t bytes, size_t byte_count) {
     return (uint64_t{bytes} << 3 | byte_count) * 0x9E3779B97F4A7C15;
   }
@@ -118,10 +118,12 @@ class CharBorders {
     if (has(bit_of(left_key(before, before_bytes), right_key(after, after_bytes)))) return false;
     return !has_broken_at(border) || !may_be_broken(border, before_bytes, after_bytes);
   }
-  bool has_broken_at(const char* border) const {
-    return has_broken_[static_cast<size_t>(static_cast<unsigned char>(border[-1])) << 8 |
-                       static_cast<unsigned char>(border[0])];
+  // The two bytes that meet there.
+  static size_t pair_at(const char* border) {
+    return static_cast<size_t>(static_cast<unsigned char>(border[-1])) << 8 |
+           static_cast<unsigned char>(border[0]);
   }
+  bool has_broken_at(const char* border) const { return has_broken_[pair_at(border)]; }
   bool may_be_broken(const char* border, size_t before_bytes, size_t after_bytes) const;
 
   std::vector<uint64_t> bits_;

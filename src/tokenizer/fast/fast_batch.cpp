@@ -101,7 +101,7 @@ class FastTokenizer::Batch {
         const Helpers helpers(threads - 1, [&] { work(); });
         work();
       }
-      all_.cut_to(count_);
+      all_.advance_to(all_.data() + count_);
     }
     for (const Task& task : tasks_)
       if (task.error) return *task.error;

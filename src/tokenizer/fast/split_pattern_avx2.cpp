@@ -52,10 +52,13 @@ struct Half {
   __m256i newline() const { return _mm256_or_si256(equal('\n'), equal('\r')); }
 };
 
+inline Half half_at(const char* block) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(block))};
+}
+
 template <bool kNeedsCase, bool kNeedsSlash>
 inline Masks masks_of(const char* block) {
-  const Half low{_mm256_loadu_si256(reinterpret_cast<const __m256i*>(block))};
-  const Half high{_mm256_loadu_si256(reinterpret_cast<const __m256i*>(block + 32))};
+  const Half low = half_at(block), high = half_at(block + 32);
   Masks masks;
   masks.letter = mask_of(low.letter(), high.letter());
   masks.upper = kNeedsCase ? mask_of(low.upper(), high.upper()) : 0;
@@ -67,10 +70,6 @@ inline Masks masks_of(const char* block) {
   masks.slash = kNeedsSlash ? mask_of(low.equal('/'), high.equal('/')) : 0;
   masks.other_bytes = mask_of(low.bytes, high.bytes);
   return masks;
-}
-
-inline Half half_at(const char* block) {
-  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(block))};
 }
 
 template <SplitRules kRules>
