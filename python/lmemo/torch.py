@@ -86,10 +86,16 @@ class _Rows(Dataset[dict[str, Any]]):  # type: ignore[misc]
 
     def read_rows(self, rows: Sequence[int]) -> RowSamples:
         """These rows of the set."""
-        tensors = self._empty_columns(len(rows))
-        columns: tuple[Any, ...] = (*map(tensors.get, COLUMNS[:3]), self.pad_id, self.mask_boundaries)
-        found = self._rows().read_into(rows, *columns)
-        return self._samples(tensors, *found)
+        batch = self._read_batch(self._rows(), rows)
+        return RowSamples(batch, batch.pop("seq_lengths", None))
+
+    def _read_batch(self, reader: RowReader, rows: Sequence[int]) -> dict[str, Any]:
+        batch: dict[str, Any] = self._empty_columns(len(rows))
+        columns: tuple[Any, ...] = (*map(batch.get, COLUMNS[:3]), self.pad_id, self.mask_boundaries)
+        found = reader.read_into(rows, *columns)
+        if "seq_lengths" in self.columns:
+            batch["seq_lengths"] = lengths_by_row(*found)
+        return batch
 
     def _empty_columns(self, rows: int) -> dict[str, torch.Tensor]:
         return {name: torch.empty((rows, self.sequence_length), dtype=self.dtype) for name in self.columns if name != "seq_lengths"}
@@ -352,12 +358,7 @@ class ChunkDataset(_Rows):
             generation, epoch, place, stride = places
             if generation == self.places.generation and place < self.places.rows:
                 self._expect(reader, self.places.order_of(epoch), place, len(rows), stride)
-        batch: dict[str, Any] = self._empty_columns(len(rows))
-        columns: tuple[Any, ...] = (*map(batch.get, COLUMNS[:3]), self.pad_id, self.mask_boundaries)
-        found = reader.read_into(rows, *columns)
-        if "seq_lengths" in self.columns:
-            batch["seq_lengths"] = lengths_by_row(*found)
-        return batch
+        return self._read_batch(reader, rows)
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         return self.__getitems__([index + len(self) if index < 0 else index])[0]
