@@ -167,18 +167,7 @@ class DeepSeekSplitter final : public PieceSplitter {
 
   size_t split(const char* begin, const char* end, PieceSpan* pieces, size_t capacity,
                const char*& next) const override {
-    const Walker walker;
-    size_t count = 0;
-    for (next = begin; next < end && count < capacity;) {
-      const char* const piece_end = walker.piece_end(next, end);
-      const CharBorders* const borders = is_worth_cutting(next, piece_end) ? borders_.get() : nullptr;
-      const size_t added =
-          add_pieces(begin, next, piece_end, borders, pieces + count, capacity - count, count == 0);
-      if (added == 0) break;
-      count += added;
-      next = piece_end;
-    }
-    return count;
+    return split_by(Walker(), borders_.get(), begin, end, pieces, capacity, next);
   }
 
  private:

@@ -68,6 +68,23 @@ inline bool is_worth_cutting(const char* at, const char* piece_end) {
                                                         static_cast<unsigned char>(at[1]) >= 0xE0));
 }
 
+// PieceSplitter::split() by a walker that only tells where a piece ends.
+template <typename Walker>
+size_t split_by(const Walker& walker, const CharBorders* borders, const char* begin, const char* end,
+                PieceSpan* pieces, size_t capacity, const char*& next) {
+  size_t count = 0;
+  for (next = begin; next < end && count < capacity;) {
+    const char* const piece_end = walker.piece_end(next, end);
+    const CharBorders* const inside = is_worth_cutting(next, piece_end) ? borders : nullptr;
+    const size_t added =
+        add_pieces(begin, next, piece_end, inside, pieces + count, capacity - count, count == 0);
+    if (added == 0) break;
+    count += added;
+    next = piece_end;
+  }
+  return count;
+}
+
 #if defined(__x86_64__)
 std::unique_ptr<PieceSplitter> make_avx2_splitter(const SplitRules& rules,
                                                   std::shared_ptr<const CharBorders> borders);
