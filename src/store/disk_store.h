@@ -159,6 +159,8 @@ class DiskStore final : public Store {
   std::vector<SegmentPtr> published_locked() const;  // By age.
   Plan keep_all_locked(const SegmentPtr& segment);
   Result<Rewritten> rewrite(std::vector<Plan> plans, const Watch& watch);
+  // A plan for every segment; the report gets what goes, and the bytes on disk before.
+  Result<std::vector<Plan>> plan_removal(const MayGo& may_go, RemovalReport& report);
   Result<RemovalReport> remove_where(const MayGo& may_go, const Watch& watch);
   Result<RemovalReport> evict_until(const std::string& kind, uint64_t target_bytes, bool spares_this_run,
                                     const Watch& watch);

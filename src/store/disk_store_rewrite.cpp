@@ -277,24 +277,26 @@ Result<DiskStore::Rewritten> DiskStore::rewrite(std::vector<Plan> plans, const W
   return result;
 }
 
+Result<std::vector<DiskStore::Plan>> DiskStore::plan_removal(const MayGo& may_go, RemovalReport& report) {
+  const Lock lock(mutex_);
+  LMEMO_TRY(refresh_all_locked());
+  report.disk_bytes_before = disk_bytes_locked();
+  std::vector<Plan> plans = plan_locked(published_locked(), may_go, 0);
+  for (const Plan& plan : plans) {
+    report.entries += plan.dropped_entries;
+    report.stored_bytes += plan.dropped_bytes;
+  }
+  return plans;
+}
+
 Result<RemovalReport> DiskStore::remove_where(const MayGo& may_go, const Watch& watch) {
   if (options_.read_only) return read_only_error();
   LMEMO_TRY(flush());
   const Lock maintaining(*maintenance_mutex_);
   LMEMO_ASSIGN(const std::unique_ptr<FileLock> file_lock, begin_maintenance());
   RemovalReport report;
-  std::vector<Plan> plans;
-  {
-    const Lock lock(mutex_);
-    LMEMO_TRY(refresh_all_locked());
-    report.disk_bytes_before = disk_bytes_locked();
-    plans = plan_locked(published_locked(), may_go, 0);
-  }
+  LMEMO_ASSIGN(std::vector<Plan> plans, plan_removal(may_go, report));
   std::erase_if(plans, [](const Plan& plan) { return plan.dropped_entries == 0 && !plan.has_copies; });
-  for (const Plan& plan : plans) {
-    report.entries += plan.dropped_entries;
-    report.stored_bytes += plan.dropped_bytes;
-  }
   LMEMO_TRY(rewrite(std::move(plans), watch));
   const Lock lock(mutex_);
   report.disk_bytes_after = disk_bytes_locked();
@@ -326,17 +328,8 @@ Result<RemovalReport> DiskStore::clear(const std::string& kind) {
   const Lock maintaining(*maintenance_mutex_);
   LMEMO_ASSIGN(const std::unique_ptr<FileLock> file_lock, begin_maintenance());
   RemovalReport report;
-  std::vector<Plan> plans;
-  {
-    const Lock lock(mutex_);
-    LMEMO_TRY(refresh_all_locked());
-    report.disk_bytes_before = disk_bytes_locked();
-    plans = plan_locked(published_locked(), [](const Segment&, uint32_t, int64_t) { return true; }, 0);
-  }
-  for (const Plan& plan : plans) {
-    report.entries += plan.dropped_entries;
-    report.stored_bytes += plan.dropped_bytes;
-  }
+  LMEMO_ASSIGN(std::vector<Plan> plans,
+               plan_removal([](const Segment&, uint32_t, int64_t) { return true; }, report));
   // Invariant 10: whichever file goes first, what its records hid must not show. So all values go in a first step that
   // leaves erasures where something older may be hidden, and only then the rest goes.
   LMEMO_TRY(rewrite(std::move(plans), {}));
