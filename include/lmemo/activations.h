@@ -148,8 +148,8 @@ class ActivationKeys {
   struct Templates {
     std::mutex mutex;  // Guards made.
     std::map<std::string, std::unique_ptr<const Template>> made;
-    std::array<std::atomic<const Template*>, 256>
-        known{};  // Of made, those without a pooling: by part and stored type.
+    // Of made, those without a pooling: by part and stored type.
+    std::array<std::atomic<const Template*>, 256> known{};
   };
   const Template& template_of(const ActivationSlot& slot) const;
   std::string encoding(std::string_view prompt_field, const ActivationSlot& slot) const;

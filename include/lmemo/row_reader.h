@@ -106,8 +106,8 @@ class RowReader {
   uint64_t bytes_ = 0;
   Counters counters_;
   size_t threads_at_work_ = 0;
-  std::vector<SharedRows>
-      kept_from_children_;  // Between pause() and go_on(); nobody else gets their memory meanwhile.
+  // Between pause() and go_on(); nobody else gets their memory meanwhile.
+  std::vector<SharedRows> kept_from_children_;
   bool is_paused_ = false;
   bool is_ending_ = false;
   std::vector<std::thread> threads_;

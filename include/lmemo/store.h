@@ -54,8 +54,8 @@ class Hit {
 // A found entry for whoever hands the value to code that may write to it.
 struct WritableHit {
   Hit hit;
-  OwnPart
-      own;  // The value's bytes to write to. Empty where there are none, or while somebody else holds them: copy then.
+  // The value's bytes to write to. Empty where there are none, or while somebody else holds them: copy then.
+  OwnPart own;
 };
 
 struct Item {

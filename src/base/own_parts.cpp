@@ -162,8 +162,8 @@ class HeldParts {
   }
 
   const size_t page_bytes_ = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  std::mutex
-      mutex_;  // Guards the rest, and keeps a part from being taken while its neighbour's pages are dropped.
+  // Guards the rest, and keeps a part from being taken while its neighbour's pages are dropped.
+  std::mutex mutex_;
   Held held_;  // What the file has there, by the part's address.
   Held::node_type spare_;
   WrittenPages written_{page_bytes_};

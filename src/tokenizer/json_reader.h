@@ -77,8 +77,8 @@ class JsonReader {
     bool is_empty;  // So far.
   };
   std::vector<Open> open_;
-  std::deque<std::string>
-      unescaped_;  // Blocks of texts that had escapes. They never grow beyond what was reserved.
+  // Blocks of texts that had escapes. They never grow beyond what was reserved.
+  std::deque<std::string> unescaped_;
   std::string problem_;
 };
 

@@ -81,8 +81,8 @@ class TraceWriter {
     std::mutex mutex;  // Guards everything below.
     std::vector<char> events;
     size_t byte_count = 0;
-    std::vector<char>
-        spare;  // Guarded by drain_mutex_: the two take turns, so that steady tracing takes no new memory.
+    // Guarded by drain_mutex_: the two take turns, so that steady tracing takes no new memory.
+    std::vector<char> spare;
   };
 
   TraceWriter(std::filesystem::path path, int file) : path_(std::move(path)), file_(file) {}

@@ -21,8 +21,8 @@ struct SectionTotal {
 
 struct SectionInventory {
   SectionTotal all;
-  SectionTotal
-      orphans;  // No tree leads to them any more, after an edit or another tokenizer. Of the whole store.
+  // No tree leads to them any more, after an edit or another tokenizer. Of the whole store.
+  SectionTotal orphans;
   std::map<std::string, SectionTotal> by_tokenizer;  // By the hex of its identity.
   std::map<std::string, std::string> tokenizer_names;
 };
