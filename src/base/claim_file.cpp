@@ -26,7 +26,7 @@ bool set_lock(int descriptor, short type, uint64_t first, uint64_t count) {
 }  // namespace
 
 Result<ClaimFile> ClaimFile::open(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  const int descriptor = open_descriptor(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
   if (descriptor < 0) return errno_error(errno, "open", path);
   return ClaimFile(descriptor);
 }

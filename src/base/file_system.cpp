@@ -44,10 +44,7 @@ class Descriptor {
 };
 
 Descriptor open_file(const Path& path, int flags, mode_t mode = 0) {
-  int number;
-  do number = ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, mode);
-  while (number < 0 && errno == EINTR);
-  return Descriptor(number);
+  return Descriptor(open_descriptor(path, flags | O_NOFOLLOW, mode));
 }
 
 // A lock of flock() belongs to the open file, which a forked child shares: it would stay locked while the child lives,
@@ -372,6 +369,18 @@ FileSystem& real_file_system() {
       instance();  // Whoever has handlers around fork() and locks before us registers them after ours.
   static RealFileSystem file_system;
   return file_system;
+}
+
+int open_descriptor(const Path& path, int flags, mode_t mode) {
+  int number;
+  do number = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+  while (number < 0 && errno == EINTR);
+  if (number < 0 || number > STDERR_FILENO) return number;
+  const int higher = ::fcntl(number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int failure = errno;
+  ::close(number);
+  errno = failure;
+  return higher;
 }
 
 Error errno_error(int error_number, std::string_view doing, const Path& path) {

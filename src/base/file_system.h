@@ -2,6 +2,8 @@
 // call or forgets whatever was not synced. Nothing here follows a symbolic link in the last part of a path.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -84,6 +86,10 @@ class FileSystem {
 };
 
 FileSystem& real_file_system();
+
+// open(2) with O_CLOEXEC for files that are written to. Never one of the first three numbers: where a process has closed its
+// standard streams, whatever is printed there would land in the file.
+int open_descriptor(const Path& path, int flags, mode_t mode = 0);
 
 // io_error, or no_space where errno says so: "cannot write PATH: No space left on device".
 Error errno_error(int error_number, std::string_view doing, const Path& path);

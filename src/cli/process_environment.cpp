@@ -1,5 +1,6 @@
 #include "cli/process_environment.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -21,6 +22,13 @@ std::atomic<int> first_output_error = 0;
 void note_output_error() {
   int none = 0;
   first_output_error.compare_exchange_strong(none, errno);
+}
+
+// A standard stream that is closed would be the number of the next file that is opened, and notes would go into it. What
+// takes its place fails in the same way: output that cannot be written is still an error.
+void hold_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0) ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
 int terminal_columns() {
@@ -84,6 +92,7 @@ Error become(const std::vector<std::string>& words,
 }  // namespace
 
 CliEnvironment process_environment() {
+  hold_closed_streams();
   CliEnvironment environment;
   environment.write_output = [](std::string_view text) {
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) note_output_error();

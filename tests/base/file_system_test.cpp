@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <doctest/doctest.h>
@@ -128,6 +129,24 @@ TEST_CASE("a file with a second name is not taken over") {
   std::ofstream(directory / "one") << "text";
   fs::create_hard_link(directory / "one", directory / "two");
   CHECK(real_file_system().take_over(directory / "two").error().code == ErrorCode::io_error);
+}
+
+TEST_CASE("what is printed to closed standard streams does not land in a file of ours") {
+  const TempDirectory directory;
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(stream);
+    const auto file = real_file_system().create(directory / "file");
+    const bool is_written = append_text(**file, "ours").ok();
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+      if (::write(stream, "note", 4) >= 0) ::_exit(1);
+    ::_exit(is_written ? 0 : 2);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(text_in(real_file_system(), directory / "file") == "ours");
 }
 
 TEST_CASE("a full disk has a code of its own, and every message names the file") {

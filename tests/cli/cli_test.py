@@ -523,3 +523,22 @@ def test_a_background_job_does_not_die_of_ctrl_c(lmemo: Lmemo) -> None:
         time.sleep(0.001)
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=60) == 0
+
+
+def test_what_is_said_to_closed_streams_does_not_land_in_a_file(lmemo: Lmemo) -> None:
+    (lmemo.directory / "rows.jsonl").write_text('{"text": "one"}\n' * 50)
+    tokenizer = ROOT / "examples" / "tokenizer"
+
+    def close_streams() -> None:
+        for stream in (0, 1, 2):
+            os.close(stream)
+
+    build = lmemo.run("chunks", "build", "rows.jsonl", "--tokenizer", str(tokenizer), "--output", "chunks", "--progress", "json", preexec_fn=close_streams)
+    assert build.returncode == 1  # Its result could not be written, and nobody heard.
+    export = ("chunks", "export", "chunks", "--to", "npy", "--progress", "json", "--output")
+    lmemo.run(*export, "unheard", preexec_fn=close_streams)
+    assert lmemo.run(*export, "heard").returncode == 0
+    assert lmemo.run("chunks", "verify", "chunks").returncode == 0
+    files = [sorted(path.relative_to(top) for path in top.rglob("*")) for top in (lmemo.directory / "heard", lmemo.directory / "unheard")]
+    assert files[0] and files[0] == files[1]
+    assert all((lmemo.directory / "heard" / name).read_bytes() == (lmemo.directory / "unheard" / name).read_bytes() for name in files[0])

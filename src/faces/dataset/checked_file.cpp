@@ -12,9 +12,7 @@
 namespace lmemo::dataset {
 
 Result<std::unique_ptr<CheckedFile>> CheckedFile::create(const std::filesystem::path& path) {
-  int number;
-  do number = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  while (number < 0 && errno == EINTR);
+  const int number = open_descriptor(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
   if (number < 0) return errno_error(errno, "create", path);
   std::unique_ptr<CheckedFile> file(new CheckedFile(path, number));
   file->block_.reserve(kCheckedBlockBytes);

@@ -16,6 +16,7 @@
 #include <set>
 
 #include "base/clock.h"
+#include "base/file_system.h"
 #include "base/hex.h"
 #include "base/sha256.h"
 #include "base/tick_clock.h"
@@ -242,7 +243,7 @@ Result<std::unique_ptr<TraceWriter>> TraceWriter::open(const std::filesystem::pa
                  "trace " + path.string() + ": cannot make its directory: " + error.message()};
   // Its last writer was killed; what we add begins a line of its own.
   const bool is_torn = ends_inside_a_line(absolute);
-  const int file = ::open(absolute.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const int file = open_descriptor(absolute, O_WRONLY | O_CREAT | O_APPEND, 0666);
   if (file < 0)
     return Error{ErrorCode::io_error,
                  "trace " + path.string() + ": cannot be opened: " + std::strerror(errno)};
