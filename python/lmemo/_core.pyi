@@ -942,6 +942,10 @@ class BackendStats:
         The seven counters, hit_rate and avg_batch_size; with everything=True the further counters too.
         """
 
+    def __getstate__(self) -> tuple[Any, ...]: ...
+
+    def __setstate__(self, state: tuple[Any, ...], /) -> None: ...
+
     def __eq__(self, other: object, /) -> bool: ...
 
     def __repr__(self) -> str: ...
@@ -1132,7 +1136,9 @@ class Instrumentation:
         """The label of trace lines."""
 
     def set_current_probe(self, name: str | None) -> None:
-        """Labels the trace lines from here on."""
+        """
+        Labels the trace lines from here on. What was traced under another label is in the file when this returns.
+        """
 
     def close(self) -> None:
         """

@@ -57,9 +57,14 @@ nb::object Instrumentation::current_probe() const {
 
 void Instrumentation::set_current_probe(nb::object name) {
   std::string text = name.is_none() ? std::string() : json_of(name);
-  const PythonLock lock(trace_mutex_);
-  std::swap(probe_, name);
-  std::swap(probe_text_, text);
+  nb::object trace;
+  {
+    const PythonLock lock(trace_mutex_);
+    if (text != probe_text_) trace = trace_object_;
+    std::swap(probe_, name);
+    std::swap(probe_text_, text);
+  }
+  if (trace.is_valid()) nb::inst_ptr<TraceObject>(trace)->flush();
 }
 
 void Instrumentation::close() {
@@ -640,9 +645,11 @@ void init_forward_instrumentation(nb::module_& m) {
           nb::sig("def store(self) -> StoreBase | None"), "Where results survive, or None.")
       .def_prop_ro("current_probe", &Instrumentation::current_probe,
                    nb::sig("def current_probe(self) -> str | None"), "The label of trace lines.")
-      .def("set_current_probe", &Instrumentation::set_current_probe, "name"_a.none(),
-           nb::sig("def set_current_probe(self, name: str | None) -> None"),
-           "Labels the trace lines from here on.")
+      .def(
+          "set_current_probe", &Instrumentation::set_current_probe, "name"_a.none(),
+          nb::sig("def set_current_probe(self, name: str | None) -> None"),
+          "Labels the trace lines from here on. What was traced under another label is in the file when this "
+          "returns.")
       .def("close", &Instrumentation::close,
            "Closes the trace and publishes what was put into the store. The cache goes on working.")
       .def(

@@ -1,8 +1,13 @@
 #include "forward_stats.h"
 
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
+#include <iterator>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "forward_bindings.h"
 
@@ -75,6 +80,26 @@ std::string describe(nb::handle self) {
   return text + ")";
 }
 
+// All that there is, in a fixed order: a copy, or a pickle, of the counters at one moment.
+nb::tuple state_of(const BackendStats& self) {
+  nb::list counts;
+  for (const CounterRow& row : kCounters) counts.append((self.*row.counter).total());
+  for (const CounterRow& row : kMoreCounters) counts.append((self.*row.counter).total());
+  return nb::make_tuple(self.scoring_wall_s(), self.max_batch_size.load(), nb::tuple(counts));
+}
+
+void set_state(BackendStats& self, const std::tuple<double, uint64_t, std::vector<uint64_t>>& state) {
+  const auto& [scoring_wall_s, max_batch_size, counts] = state;
+  if (counts.size() != std::size(kCounters) + std::size(kMoreCounters))
+    throw nb::value_error("BackendStats: the state has another number of counters");
+  new (&self) BackendStats;
+  self.set_scoring_wall_s(scoring_wall_s);
+  self.max_batch_size = max_batch_size;
+  auto count = counts.begin();
+  for (const CounterRow& row : kCounters) (self.*row.counter).set(*count++);
+  for (const CounterRow& row : kMoreCounters) (self.*row.counter).set(*count++);
+}
+
 }  // namespace
 
 void init_forward_stats(nb::module_& m) {
@@ -110,6 +135,8 @@ void init_forward_stats(nb::module_& m) {
       .def("to_dict", &to_dict, "everything"_a = false,
            nb::sig("def to_dict(self, everything: bool = False) -> dict[str, int | float]"),
            "The seven counters, hit_rate and avg_batch_size; with everything=True the further counters too.")
+      .def("__getstate__", &state_of, nb::sig("def __getstate__(self) -> tuple[Any, ...]"))
+      .def("__setstate__", &set_state, nb::sig("def __setstate__(self, state: tuple[Any, ...], /) -> None"))
       .def("__eq__", &equals, nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__repr__", [](nb::handle self) { return describe(self); }, nb::sig("def __repr__(self) -> str"));
   const auto add_counter = [&](const CounterRow& row) {

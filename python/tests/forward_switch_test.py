@@ -6,7 +6,9 @@ a running backend, events are made by hand, errors are told by their words.
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -79,6 +81,31 @@ def test_a_suite_of_probes_over_one_backend_with_a_trace_put_in_later(tmp_path: 
     snapshot = dict(backend._inst.stats.to_dict())
     assert json.loads(json.dumps(snapshot)) == snapshot
     assert (snapshot["cache_hits"], snapshot["cache_misses"], snapshot["forward_passes"]) == (8, 7, 7)
+
+
+def test_what_a_probe_asked_is_in_the_file_when_the_next_one_is_named(tmp_path: Path) -> None:
+    backend = Backend()
+    trace_file = tmp_path / "trace.jsonl"
+    backend._inst.trace = TraceWriter(trace_file)
+    for number, probe in enumerate(["delta_kl", "prompt_collapse", None], start=0):
+        backend._inst.set_current_probe(probe)
+        assert len(events_of(trace_file)) == 2 * number
+        backend.base.next_token_dist("one")
+        backend.tuned.next_token_dist("one")
+    backend.close()
+
+
+def test_counters_are_copied_at_one_moment() -> None:
+    backend = Backend()
+    backend.base.next_token_dists(["a", "b"])
+    with pytest.raises(ZeroDivisionError):
+        backend._inst.cached("op", "base", "c", 1, lambda: 1 / 0)
+    before = copy.copy(backend._inst.stats)
+    sent = pickle.loads(pickle.dumps(before))
+    backend.base.next_token_dists(["a", "b", "c"])
+    assert (before.total_lookups, before.failures, backend._inst.stats.total_lookups) == (2, 1, 5)
+    assert before == sent == copy.deepcopy(before)
+    assert before.to_dict(everything=True) == sent.to_dict(everything=True)
 
 
 def test_a_trace_is_replaced_and_taken_out_again(tmp_path: Path) -> None:
