@@ -146,7 +146,7 @@ class ActivationExtractor:
         self._name = name
         self._model = None if self._is_name else model_name
         self._tokenizer = tokenizer
-        self._dtype = getattr(_torch(), dtype) if isinstance(dtype, str) else dtype
+        self._dtype = _dtype_named(dtype) if isinstance(dtype, str) else dtype
         self._revision = revision
         self._adapter = adapter
         self._weights = weights
@@ -281,16 +281,37 @@ class ActivationExtractor:
 
     def extract_batch(self, prompts: Sequence[str], layer_indices: Sequence[int], *, remote: bool = False) -> tuple[Any, Any]:
         """One forward pass: (prompts, tokens, layers × dim) and the attention mask, padded on the right."""
-        torch = _torch()
-        if remote:
-            raise ValueError("ActivationExtractor runs the model here; wrap an extractor of a remote service for remote=True")
-        model, tokenizer = self._called(), self.tokenizer
+        states, inputs, _ = self._pass(prompts, layer_indices, self._called(), remote, take_logits=False)
+        return pooled_rows(states, inputs["attention_mask"], self.pooling)
+
+    def extract_batch_with_logits(
+        self, prompts: Sequence[str], layer_indices: Sequence[int], *, remote: bool = False
+    ) -> tuple[Any, Any, Any, Any]:
+        """The same pass with what a language model says at its end: states (None without layers; never pooled), mask, logits (prompts, tokens,
+        vocabulary), and token ids (prompts, tokens)."""
+        states, inputs, logits = self._pass(prompts, layer_indices, self.model, remote, take_logits=True)
+        if logits is None or logits.shape[:2] != inputs["input_ids"].shape:
+            raise ValueError(f"{type(self.model).__name__} gives no logits for each token: load it with its language-model head")
+        return states, inputs["attention_mask"], logits, inputs["input_ids"]
+
+    def tokenize(self, prompts: Sequence[str]) -> Any:
+        """What the model is given: padded on the right, cut to `max_length`."""
+        tokenizer = self.tokenizer
         side, tokenizer.padding_side = tokenizer.padding_side, "right"
         try:
             options = {"truncation": True, "max_length": self.max_length} if self.max_length else {}
-            inputs = tokenizer(list(prompts), return_tensors="pt", padding=True, verbose=False, **options)
+            return tokenizer(list(prompts), return_tensors="pt", padding=True, verbose=False, **options)
         finally:
             tokenizer.padding_side = side
+
+    def _pass(
+        self, prompts: Sequence[str], layer_indices: Sequence[int], model: Any, remote: bool, *, take_logits: bool
+    ) -> tuple[Any, Any, Any]:
+        """States of these layers side by side (None: no layers), the inputs, and the logits if there are any and they are to be taken."""
+        torch = _torch()
+        if remote:
+            raise ValueError("ActivationExtractor runs the model here; wrap an extractor of a remote service for remote=True")
+        inputs = self.tokenize(prompts)
         device = next(model.parameters()).device
         outputs: dict[int, Any] = {}
 
@@ -300,29 +321,26 @@ class ActivationExtractor:
 
             return hook
 
-        blocks = self._blocks()
+        blocks = self._blocks() if layer_indices else []
         hooks = [] if blocks is None else [blocks[layer].register_forward_hook(keep(layer)) for layer in dict.fromkeys(layer_indices)]
         given = {name: value.to(device) for name, value in inputs.items() if name in ("input_ids", "attention_mask", "token_type_ids")}
         was_training = model.training
         model.eval()
         try:
             with torch.inference_mode():
+                output = model(**given, **({"output_hidden_states": True} if blocks is None else {}))
                 if blocks is None:
-                    outputs = self._hidden_states(model(**given, output_hidden_states=True))
-                else:
-                    model(**given)
+                    outputs = self._hidden_states(output)
+                logits = output.logits.detach().cpu() if take_logits and getattr(output, "logits", None) is not None else None
+                del output  # Logits of a batch may be larger than all its states.
         finally:
             model.train(was_training)
             for hook in hooks:
                 hook.remove()
         if missing := sorted(set(layer_indices) - outputs.keys()):
             raise ValueError(f"layers {missing} of {type(model).__name__} gave nothing: it does not run its {self.num_hidden_layers} layers one by one")
-        mask = inputs["attention_mask"]
-        states = torch.cat([outputs[layer].detach().cpu() for layer in layer_indices], dim=-1)
-        if self.pooling is not None:
-            states = cache.pool(states, mask, self.pooling).unsqueeze(1)
-            mask = torch.ones((len(prompts), 1), dtype=mask.dtype)
-        return states, mask
+        states = torch.cat([outputs[layer].detach().cpu() for layer in layer_indices], dim=-1) if layer_indices else None
+        return states, inputs, logits
 
     def _hidden_states(self, output: Any) -> dict[int, Any]:
         """By layer, of a model whose layers share their weights, or have another layout: as it tells them itself."""
@@ -341,10 +359,24 @@ class ActivationExtractor:
         return _padded([(states[row], mask[row]) for states, mask in parts for row in range(len(states))])
 
 
+def pooled_rows(states: Any, mask: Any, pooling: str | None) -> tuple[Any, Any]:
+    """With pooling one row a prompt, as if it had one token; without, all as it is."""
+    if pooling is None:
+        return states, mask
+    return cache.pool(states, mask, pooling).unsqueeze(1), mask.new_ones((len(mask), 1))
+
+
 def _torch() -> Any:
     import torch
 
     return torch
+
+
+def _dtype_named(name: str) -> Any:
+    dtype = getattr(_torch(), name, None)
+    if not isinstance(dtype, _torch().dtype) or not dtype.is_floating_point:
+        raise ValueError(f"Unknown dtype: {name!r}. Expected one that a model computes in, such as 'float32', 'bfloat16' or 'float16'")
+    return dtype
 
 
 def _plain(value: Any) -> Any:

@@ -32,16 +32,20 @@ from ._activation_settings import (
 if TYPE_CHECKING:
     from ._activation_extraction import ActivationExtractor, CachedExtractor, weights_digest
     from ._activation_files import ImportReport, export_safetensors, import_lmprobe, import_safetensors
+    from ._activation_unified import CachedLogits, UnifiedCache, WarmupStats
 
 __all__ = [
     "ActivationExtractor",
     "CacheInfo",
     "CachedExtractor",
+    "CachedLogits",
     "CachedPromptInfo",
     "ImportReport",
     "ManifestEntry",
     "ModelCacheInfo",
     "ModelIdentity",
+    "UnifiedCache",
+    "WarmupStats",
     "batch_check_cache_status",
     "cache_info",
     "clear_cache",
@@ -103,6 +107,10 @@ def __getattr__(name: str) -> Any:
         from . import _activation_files
 
         return getattr(_activation_files, name)
+    if name in ("CachedLogits", "UnifiedCache", "WarmupStats"):
+        from . import _activation_unified
+
+        return getattr(_activation_unified, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
