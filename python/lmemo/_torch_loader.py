@@ -5,51 +5,50 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+from torch.utils.data import DataLoader, IterableDataset, Sampler, get_worker_info
 
 from lmemo._errors import InvalidArgument
 from lmemo._torch_context import worker_context
-from lmemo._torch_late import LateBatch
 
 if TYPE_CHECKING:
     from lmemo._torch_rows import RowSamples
     from lmemo.torch import ChunkDataset
 
 
-class _Batches(Dataset[Any]):  # type: ignore[misc]
-    """Batches that a worker process finishes."""
+class _InOrder(Sampler[int]):  # type: ignore[misc]
+    """The indices of a ChunkDataset."""
 
-    def __init__(self, dataset: ChunkDataset, batch_size: int, rows: int, collate: Callable[[Any], Any]) -> None:
+    def __init__(self, dataset: ChunkDataset) -> None:
         self.dataset = dataset
-        self.batch_size = batch_size
-        self.rows = rows
-        self.collate = collate
+        self.first = 0  # Of the next iteration; those that follow it have all.
+
+    def __iter__(self) -> Iterator[int]:
+        first, self.first = self.first, 0
+        return iter(range(first, len(self.dataset)))
 
     def __len__(self) -> int:
-        return -(-self.rows // self.batch_size)
-
-    def __getitem__(self, index: int) -> Any:
-        first = index * self.batch_size
-        return self.collate(self.dataset.__getitems__(range(first, min(first + self.batch_size, self.rows))))
+        return len(self.dataset)
 
 
-def _as_it_is(item: Any) -> Any:
-    return item
-
-
-class ChunkLoader:
-    """A DataLoader over a ChunkDataset that knows how much of it was used.
+class ChunkLoader(DataLoader[Any]):  # type: ignore[misc]
+    """torch's DataLoader over a ChunkDataset, with threads for workers, that knows how much of it was used.
 
     batch_size: rows of each batch of this rank.
     num_workers: how many work ahead. They are threads of this process that decode blocks, without the GIL and without a way between
-        processes; with a collate_fn, which is Python, or with an option of torch's DataLoader they are its worker processes.
+        processes; with a collate_fn, which is Python, or with another option of torch's DataLoader they are its worker processes.
         0 leaves the number of threads to the data set.
     collate_fn: gets the rows of a batch; by default the batch is {column: tensor [rows, length], "seq_lengths": lists}.
     drop_last: leave out a last batch with fewer rows.
-    options: for torch's DataLoader; its multiprocessing_context is worker_context(), or that of the start method named.
+    options: of torch's DataLoader; its multiprocessing_context is worker_context(), or that of the start method named. The order is the
+        data set's, which also shares it out among ranks: samplers are refused.
 
-    Iterating it reads the current epoch from where it is to its end; the next time, the next epoch.
+    Iterating it reads the current epoch from where it is to its end; the next time, the next epoch. So a pass that is left goes on with the
+    next one, except for split="eval": an evaluation begins anew.
     """
+
+    dataset: ChunkDataset
+    sampler: _InOrder
+    batch_size: int
 
     def __init__(
         self,
@@ -63,70 +62,83 @@ class ChunkLoader:
     ) -> None:
         if batch_size < 1:
             raise InvalidArgument(f"batch_size is {batch_size}; expected at least 1")
-        self.dataset = dataset
-        self.batch_size = batch_size
-        self.num_workers = num_workers
-        self.drop_last = drop_last
-        self._collate = collate_fn
-        self._options = options
-        self._consumed: int | None = None  # Rows of this epoch, over all ranks; None: as the data set says.
-        self._is_over = False              # All of the epoch was read; the next iteration is of the next one.
+        if any(options.pop(name, None) for name in ("shuffle", "sampler", "batch_sampler")) or not options.pop("in_order", True):
+            raise InvalidArgument(
+                "a ChunkLoader gives the rows in the order of its data set, which also shares them out among ranks: give shuffle, rank and "
+                "world_size to ChunkDataset, and leave out samplers and in_order (with Lightning, Trainer(use_distributed_sampler=False))"
+            )
+        self._has_threads = collate_fn in (None, dataset.collate) and not any(options.values())
+        if num_workers > 0:
+            start = options.get("multiprocessing_context")
+            options["multiprocessing_context"] = worker_context(start) if start is None or isinstance(start, str) else start
+        super().__init__(
+            dataset, batch_size, sampler=_InOrder(dataset), num_workers=num_workers, collate_fn=collate_fn or dataset.collate, drop_last=drop_last, **options
+        )
+        self._used = (dataset.origin, 0)  # Rows of this rank, since the place that the data set begins at.
+        self._ended: tuple[int, int, int] | None = None  # The origin of a pass that came to its end; the next one is of the next epoch.
+        self._named: tuple[int, int, int] | None = None  # The origin that set_epoch() asked for: not skipped, even if it was read before.
 
     def __len__(self) -> int:
-        rows = self._rows()
+        """Batches of a whole epoch, also if a loaded state has put a part of it behind us."""
+        return self._batches_of(self.dataset.length_from(0))
+
+    @property
+    def _used_rows(self) -> int:
+        origin, used = self._used
+        return used if origin == self.dataset.origin else 0  # It was given another epoch or state by others.
+
+    def _batches_of(self, rows: int) -> int:
         return rows // self.batch_size if self.drop_last else -(-rows // self.batch_size)
 
-    def _rows(self) -> int:
-        rows = len(self.dataset)
-        return rows - rows % self.batch_size if self.drop_last else rows
+    def _has_ended(self) -> bool:
+        """Whether the epoch was read to its end, here or when the loaded state was saved. All ranks say the same."""
+        origin, start = self.dataset.origin, self.dataset.start
+        if start == 0 or origin in (self._ended, self._named):
+            return origin == self._ended
+        return self._batches_of(self.dataset.length_from(start, rank=0)) == 0
 
     def __iter__(self) -> Iterator[Any]:
-        if self._is_over:
+        if self._has_ended():
             self.set_epoch(self.dataset.epoch + 1)
-        elif self._consumed is not None:  # An iteration was left before its end: the next one goes on behind it.
-            self.dataset.load_state_dict(self.state_dict())
-        world_size = self.dataset.rank_and_world[1]
-        self._consumed = start = self.dataset.start
-        done = 0
-        for batch, rows in self._batches():
-            done += rows
-            self._consumed = start + done * world_size
+        return self._pass(self.dataset.origin, 0 if self.dataset.places.split == "eval" else self._used_rows)
+
+    def _pass(self, origin: tuple[int, int, int], used: int) -> Iterator[Any]:
+        rows = len(self.dataset)
+        end = used + min(rows - used, self._batches_of(rows - used) * self.batch_size)
+        for batch in self._read(used, end):
+            if self.dataset.origin != origin:
+                raise InvalidArgument("the data set was given another epoch or state while its rows were read: begin a new pass")
+            used = min(used + self.batch_size, end)
+            self._used = (origin, used)
+            if used == end:
+                self._ended = origin  # Now: who counts batches does not come back for the end.
             yield batch
-        self._is_over = True
+        self._ended = origin
 
-    def _batches(self) -> Iterator[tuple[Any, int]]:
-        rows, per_batch = self._rows(), self.batch_size
-        if self.num_workers == 0 or (self._collate is None and not self._options):
-            self.dataset.work_ahead(self.num_workers)
-            for first in range(0, rows, per_batch):
-                samples = self.dataset.__getitems__(range(first, min(first + per_batch, rows)))
-                yield self._collate(samples) if self._collate else samples.as_batch(), len(samples)
+    def _read(self, first: int, end: int) -> Iterator[Any]:
+        if not self._has_threads and (self.num_workers > 0 or self.pin_memory):
+            self.sampler.first = first
+            yield from super().__iter__()
             return
-        batches = _Batches(self.dataset, per_batch, rows, self._collate or LateBatch)
-        loader = DataLoader(batches, batch_size=None, num_workers=self.num_workers, collate_fn=_as_it_is, **self._worker_options())
-        for number, item in enumerate(loader):
-            yield item, min(per_batch, rows - number * per_batch)
-
-    def _worker_options(self) -> dict[str, Any]:
-        start = self._options.get("multiprocessing_context")
-        return {**self._options, "multiprocessing_context": worker_context(start) if start is None or isinstance(start, str) else start}
+        self.dataset.work_ahead(self.num_workers)
+        for begin in range(first, end, self.batch_size):
+            yield self.collate_fn(self.dataset.__getitems__(range(begin, min(begin + self.batch_size, end))))
 
     def set_epoch(self, epoch: int) -> None:
-        """The order of another epoch, from its start."""
+        """The order of another epoch, or of one that was read, from its start."""
         if epoch != self.dataset.epoch:
             self.dataset.set_epoch(epoch)
-            self._consumed = None
-        self._is_over = False
+        elif self._ended == self.dataset.origin:
+            self.dataset.load_state_dict(self.dataset.state_dict(rows_consumed=0))
+        self._named = self.dataset.origin
 
     def state_dict(self) -> dict[str, Any]:
         """Where all ranks are, if each has used as many batches as this one."""
-        return self.dataset.state_dict(rows_consumed=self.dataset.start if self._consumed is None else self._consumed)
+        return self.dataset.state_dict(rows_consumed=self.dataset.start + self._used_rows * self.dataset.rank_and_world[1])
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on where the state was saved, with any number of ranks and workers."""
         self.dataset.load_state_dict(state)
-        self._consumed = None
-        self._is_over = self.dataset.start >= self.dataset.places.rows
 
 
 class ChunkStream(IterableDataset[Any]):  # type: ignore[misc]

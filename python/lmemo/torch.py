@@ -265,11 +265,19 @@ class ChunkDataset(_Rows):
         """Rows of the epoch that all ranks together had read when the state was loaded; index 0 comes behind them."""
         return self._shared[_START]
 
-    def __len__(self) -> int:
-        return self._length(*self.rank_and_world)
+    @property
+    def origin(self) -> tuple[int, int, int]:
+        """What index 0 means: how many states were loaded, the epoch, and its first row."""
+        return self.places.generation, self.epoch, self.start
 
-    def _length(self, rank: int, world_size: int) -> int:
-        left = self.places.rows - self.start
+    def __len__(self) -> int:
+        return self.length_from(self.start)
+
+    def length_from(self, start: int, rank: int | None = None) -> int:
+        """How many rows this rank, or another, reads behind so many rows of an epoch."""
+        own, world_size = self.rank_and_world
+        rank = own if rank is None else rank
+        left = self.places.rows - start
         if self.tail == "keep":
             return max(0, -(-(left - rank) // world_size))
         return left // world_size if self.tail == "drop" else -(-left // world_size)
