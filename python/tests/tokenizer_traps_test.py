@@ -202,6 +202,7 @@ COMMON: dict[str, File] = {
     "split, removed": {"pre_tokenizer": sequence(split(r"\s+", "Removed"), PLAIN_BYTES)},
     "split, inverted": {"pre_tokenizer": sequence(split(r"\w+|[^\w\s]+", "Removed", True), PLAIN_BYTES)},
     "split, merged": {"pre_tokenizer": sequence(split(r" ", "MergedWithNext"), PLAIN_BYTES)},
+    "split at an empty regex": {"pre_tokenizer": sequence(split(""), PLAIN_BYTES)},
     "prefix space": {"pre_tokenizer": {**BYTE_LEVEL, "add_prefix_space": True}},
     "metaspace first": {"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": True}, "normalizer": None,
                         "added_tokens": [added("<tok>"), added("tok", normalized=True)]},
@@ -274,7 +275,22 @@ def compare(content: File) -> str:
     few = documents[:40]
     expected = outcome(lambda: [encoding.ids for encoding in huggingface.encode_batch(few)])
     assert outcome(lambda: [ids.tolist() for ids in ours.encode_batch(few)]) == expected
+    compare_tokens(huggingface, ours)
     return "same"
+
+
+def compare_tokens(huggingface: Any, ours: lmemo.Tokenizer) -> None:
+    """The way back from ids, first of all of added tokens."""
+    added_tokens = huggingface.get_added_tokens_decoder()
+    for id in added_tokens:
+        assert ours.id_to_token(id) == huggingface.id_to_token(id)
+    for token in added_tokens.values():
+        assert ours.token_to_id(token.content) == huggingface.token_to_id(token.content)
+    ids = [*added_tokens, *range(0, huggingface.get_vocab_size(), 7), *added_tokens]
+    for skip in (True, False):
+        expected = outcome(lambda: huggingface.decode(ids, skip_special_tokens=skip))
+        assert outcome(lambda: ours.decode(ids, skip)) == expected
+    assert ours.vocab_size == huggingface.get_vocab_size()
 
 
 @pytest.mark.parametrize("base", BASES)
@@ -332,3 +348,10 @@ def test_an_added_token_that_takes_the_id_of_another() -> None:
     content = {**word_level(), "pre_tokenizer": None, "model": {"type": "WordLevel", "unk_token": "u", "vocab": {"u": 0, "x": 1, "aa": 4, "y": 2}}}
     for tokens in (["tok", "aa"], ["aa", "tok"], ["tok", "aa", "tok"]):
         assert compare({**content, "added_tokens": [added(token) for token in tokens]}) == "same"
+
+
+@pytest.mark.parametrize("is_normalized", [False, True])
+def test_the_normalized_text_of_a_token_whose_id_is_taken_stays(is_normalized: bool) -> None:
+    content = {**word_level(), "normalizer": {"type": "Lowercase"}, "pre_tokenizer": None,
+               "model": {"type": "WordLevel", "unk_token": "u", "vocab": {"u": 0, "x": 1, "aa": 4, "y": 2}}}
+    assert compare({**content, "added_tokens": [added("ToK", normalized=True), added("aa", normalized=is_normalized)]}) == "same"

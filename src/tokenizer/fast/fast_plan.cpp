@@ -39,8 +39,8 @@ bool flag(const Json& part, const char* name, bool otherwise) {
 }
 
 struct ByteLevelSplit {
-  std::optional<SplitRules> rules;  // None: DeepSeek's, or `regex`.
-  std::string regex = {};           // Any other pattern.
+  std::optional<SplitRules> rules;        // None: DeepSeek's, or `regex`.
+  std::optional<std::string> regex = {};  // Any other pattern.
   bool adds_space = false;
   bool sets_digits_apart = false;
   bool is_falcon = false;  // Punctuation apart before ByteLevel, numbers by threes behind it.
@@ -67,7 +67,8 @@ std::optional<ByteLevelSplit> pattern_split_of(const Json& step) {
   if (!is_plain || !regex.is_string()) return std::nullopt;
   const std::string& pattern = regex.get_ref<const std::string&>();
   const std::optional<SplitRules> rules = split_rules_of(pattern);
-  return ByteLevelSplit{.rules = rules, .regex = rules ? "" : pattern};
+  if (rules) return ByteLevelSplit{.rules = rules};
+  return ByteLevelSplit{.rules = {}, .regex = pattern};
 }
 
 std::optional<ByteLevelSplit> byte_level_split_of(const Json& pre_tokenizer) {
@@ -92,7 +93,7 @@ std::optional<ByteLevelSplit> byte_level_split_of(const Json& pre_tokenizer) {
 
 std::unique_ptr<PieceSplitter> splitter_of(const ByteLevelSplit& split,
                                            std::shared_ptr<const CharBorders> borders, bool use_simd) {
-  if (!split.regex.empty()) return make_regex_splitter(split.regex, std::move(borders));
+  if (split.regex) return make_regex_splitter(*split.regex, std::move(borders));
   if (!split.rules) return make_deepseek_splitter(std::move(borders));
   if (split.is_falcon) borders = nullptr;  // What is cut behind ByteLevel has others.
   std::unique_ptr<PieceSplitter> splitter = make_pattern_splitter(*split.rules, std::move(borders), use_simd);
@@ -142,7 +143,7 @@ std::optional<FastPlan> byte_level_plan(const Json& file, const Parts& parts, co
   plan.normalizer = std::move(normalizing.rewriter);
   plan.adds_space = split->adds_space;
   plan.may_cut_at_lines =
-      normalizing.newlines == Normalizing::Newlines::stay && !split->adds_space && split->regex.empty();
+      normalizing.newlines == Normalizing::Newlines::stay && !split->adds_space && !split->regex;
   plan.splitter = splitter_of(*split, model->borders(), use_simd);
   if (!plan.splitter) return std::nullopt;
   plan.model = std::move(model);

@@ -106,6 +106,10 @@ Result<AddedTokens> AddedTokens::make(const std::vector<AddedToken>& tokens, con
       if (next_id > std::numeric_limits<uint32_t>::max()) return refusal(where, "no id is free");
       id = static_cast<uint32_t>(next_id++);  // Also if the model's ids have gaps, and this is one of them.
     }
+    if (token.is_normalized && normalizer) {
+      std::string form = normalizer->normalize(token.content);
+      if (form != token.content) added.normal_forms_.insert_or_assign(*id, std::move(form));
+    }
     added.ids_.insert_or_assign(token.content, *id);
     added.tokens_.insert_or_assign(*id, token);
   }
@@ -115,7 +119,7 @@ Result<AddedTokens> AddedTokens::make(const std::vector<AddedToken>& tokens, con
       added.raw_.add(token.content, id);
       continue;
     }
-    const std::string pattern = normalizer ? normalizer->normalize(token.content) : token.content;
+    const std::string pattern(*added.token_of(id));
     if (pattern.empty())
       return refusal(where,
                      shown(token.content) + " is nothing once normalized, and would be found everywhere");
@@ -136,6 +140,7 @@ std::optional<uint32_t> AddedTokens::id_of(std::string_view token) const {
 }
 
 std::optional<std::string_view> AddedTokens::token_of(uint32_t id) const {
+  if (const auto form = normal_forms_.find(id); form != normal_forms_.end()) return form->second;
   const auto found = tokens_.find(id);
   if (found == tokens_.end()) return std::nullopt;
   return found->second.content;

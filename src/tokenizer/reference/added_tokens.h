@@ -68,6 +68,7 @@ class AddedTokens {
   bool have_newlines() const;  // Any of them.
 
   std::optional<uint32_t> id_of(std::string_view token) const;
+  // What an id is decoded to: the normalized text of a token that is looked for in normalized text.
   std::optional<std::string_view> token_of(uint32_t id) const;
   bool is_special(std::string_view token) const { return special_.contains(token); }
   const TextMap<uint32_t>& ids() const { return ids_; }
@@ -113,6 +114,9 @@ class AddedTokens {
 
   TextMap<uint32_t> ids_;
   std::unordered_map<uint32_t, AddedToken> tokens_;
+  // Where it differs from the content. What was ever said about an id stays, also if a token that is not normalized
+  // takes the id over: so HuggingFace.
+  std::unordered_map<uint32_t, std::string> normal_forms_;
   TextMap<bool> special_;
   Matcher raw_;
   Matcher normalized_;
