@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+
+from lmemo._errors import Incompatible, InvalidArgument
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     PaddingTuple = tuple[int | None, int, int, bool]
 
 _TEXTS_AT_ONCE = 4096  # HuggingFace keeps strings and offsets of all its results in memory.
+_MAX_PADDED_LENGTH = 1 << 26  # As lmemo's own engine.
 
 
 def as_str(text: str | bytes) -> str:
@@ -80,19 +84,77 @@ def fetch_tokenizer(name: str) -> str:
     return str(huggingface_hub.snapshot_download(name, allow_patterns=patterns))
 
 
+def refuse_what_kills(content: Any) -> None:
+    """HuggingFace ends the whole process, or eats its memory, on some files: these must not get there.
+
+    A merge whose right side is cut by continuing_subword_prefix in the middle of a character makes it abort while it
+    loads; padding is allocated as the file says.
+    """
+    if not isinstance(content, dict):
+        return
+    padding = content.get("padding")
+    if isinstance(padding, dict):
+        strategy = padding.get("strategy")
+        for length in (strategy.get("Fixed") if isinstance(strategy, dict) else None, padding.get("pad_to_multiple_of")):
+            if isinstance(length, int) and length > _MAX_PADDED_LENGTH:
+                raise Incompatible(f"tokenizer.json, padding: expected at most {_MAX_PADDED_LENGTH}, found {length}")
+    model = content.get("model")
+    prefix = model.get("continuing_subword_prefix") if isinstance(model, dict) else None
+    merges = model.get("merges") if isinstance(model, dict) else None
+    if not prefix or not isinstance(prefix, str) or not isinstance(merges, list):
+        return
+    cut = len(prefix.encode())
+    for number, merge in enumerate(merges):
+        right = merge.split(" ")[-1] if isinstance(merge, str) else merge[-1] if isinstance(merge, list) and merge else ""
+        rest = right.encode()[cut:] if isinstance(right, str) else b""
+        if rest and rest[0] & 0xC0 == 0x80:
+            raise Incompatible(f"tokenizer.json, model.merges[{number}]: {right!r} is cut in the middle of a character")
+
+
+@contextlib.contextmanager
+def own_errors() -> Iterator[None]:
+    """HuggingFace raises plain exceptions, or panics, which no `except Exception` catches: one kind comes out here."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error) is not Exception and type(error).__name__ != "PanicException":
+            raise
+        raise InvalidArgument(f"HuggingFace tokenizers: {error}") from error
+
+
+def expect_saved_whole(tokenizer: Any, saved: Any) -> None:
+    """Some of a `tokenizers.Tokenizer` is in no tokenizer.json: what would give other ids than the object is refused."""
+    if getattr(tokenizer.model, "alpha", None):
+        raise Incompatible("Unigram.alpha: samples other ids every time; expected None")
+    for id, token in tokenizer.get_added_tokens_decoder().items():
+        if saved.token_to_id(token.content) != id:
+            raise Incompatible(
+                f"the added token {token.content!r} has the id {id}, and {saved.token_to_id(token.content)} once the tokenizer is "
+                "saved and loaded again; load it from the saved file"
+            )
+
+
 class HuggingFaceEngine:
-    """A `tokenizers.Tokenizer`. Lengths are settings of that object, so calls that change them wait for each other."""
+    """A `tokenizers.Tokenizer`. Lengths are settings of that object, so calls that change them wait for each other.
+
+    `encodes_special_tokens`: special tokens in a text are text, a setting that no tokenizer.json has.
+    """
 
     engine = "huggingface"
 
-    def __init__(self, json_text: str) -> None:
+    def __init__(self, json_text: str, encodes_special_tokens: bool = False) -> None:
         import hashlib
+        import json
 
         import tokenizers
 
-        self._tokenizer = tokenizers.Tokenizer.from_str(json_text)
+        refuse_what_kills(json.loads(json_text))
+        with own_errors():
+            self._tokenizer = tokenizers.Tokenizer.from_str(json_text)
+        self._tokenizer.encode_special_tokens = encodes_special_tokens
         self._lock = threading.Lock()
-        self.fingerprint = hashlib.sha256((f"{rules()}\n" + canonical(json_text)).encode()).hexdigest()
+        what_runs = rules() + (", encode_special_tokens" if encodes_special_tokens else "")
+        self.fingerprint = hashlib.sha256((f"{what_runs}\n" + canonical(json_text)).encode()).hexdigest()
 
     def _set_lengths(self, truncation: dict[str, Any] | None, padding: dict[str, Any] | None) -> None:
         if truncation is None:
@@ -120,13 +182,14 @@ class HuggingFaceEngine:
                     "length": length, "pad_to_multiple_of": multiple_of or None, "pad_id": pad_id,
                     "direction": "left" if on_left else "right",
                 }  # fmt: skip
-            if tuple(after) == before:
-                return list(self._tokenizer.encode_batch(texts, add_special_tokens=special))
-            try:
-                self._set_lengths(*after)
-                return list(self._tokenizer.encode_batch(texts, add_special_tokens=special))
-            finally:
-                self._set_lengths(*before)
+            with own_errors():
+                if tuple(after) == before:
+                    return list(self._tokenizer.encode_batch(texts, add_special_tokens=special))
+                try:
+                    self._set_lengths(*after)
+                    return list(self._tokenizer.encode_batch(texts, add_special_tokens=special))
+                finally:
+                    self._set_lengths(*before)
 
     def encode(
         self,
@@ -169,7 +232,8 @@ class HuggingFaceEngine:
         return 0
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool) -> str:
-        text: str = self._tokenizer.decode([int(id) for id in ids], skip_special_tokens=skip_special_tokens)
+        with own_errors():
+            text: str = self._tokenizer.decode([int(id) for id in ids], skip_special_tokens=skip_special_tokens)
         return text
 
     def token_to_id(self, token: str) -> int | None:

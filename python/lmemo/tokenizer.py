@@ -57,6 +57,9 @@ if TYPE_CHECKING:
         def engine(self) -> str: ...
 
 
+_MAX_FILE_BYTES = 1 << 30  # What lmemo's own engine refuses for its size, HuggingFace's must not even be given.
+
+
 class TokenBatch:
     """The ids of many texts in one array: text i has `ids[offsets[i]:offsets[i + 1]]`, which is `batch[i]`."""
 
@@ -188,6 +191,8 @@ def _engine_of(native: Callable[[], NativeTokenizer], json_text: Callable[[], st
 def _engine_of_file(path: str | os.PathLike[str]) -> _Engine:
     def json_text() -> bytes:
         with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_size > _MAX_FILE_BYTES:
+                raise InvalidArgument("too large")
             return file.read()
 
     return _engine_of(lambda: NativeTokenizer.load(path), json_text)
@@ -223,7 +228,18 @@ class Tokenizer:
         backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
         if not hasattr(backend, "to_str"):
             raise TypeError(f"a {type(tokenizer).__name__} has no tokenizer.json; expected a tokenizers.Tokenizer or a fast tokenizer of transformers")
-        return cls.from_str(backend.to_str())
+        from lmemo import _huggingface
+
+        try:
+            json_text: str = backend.to_str()
+        except Exception as error:  # Parts that were written in Python.
+            raise Incompatible(f"the tokenizer cannot be saved: {error}") from error
+        if getattr(backend, "encode_special_tokens", False):
+            made = cls(_huggingface.HuggingFaceEngine(json_text, encodes_special_tokens=True))
+        else:
+            made = cls.from_str(json_text)
+        _huggingface.expect_saved_whole(backend, made)
+        return made
 
     @classmethod
     def from_pretrained_dir(cls, directory: str | os.PathLike[str]) -> Tokenizer:

@@ -6,6 +6,7 @@ import base64
 import itertools
 import json
 import random
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,80 @@ def test_lengths_that_make_no_sense_are_refused() -> None:
         lmemo.Truncation(True)
     with pytest.raises(lmemo.InvalidArgument):
         lmemo.Padding(direction="up")  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------------------------ HuggingFace objects
+
+
+def word_level_object() -> Any:
+    model = tokenizers.models.WordLevel({"[UNK]": 0, "a": 1, "b": 9}, unk_token="[UNK]")
+    made = tokenizers.Tokenizer(model)
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    return made
+
+
+def test_special_tokens_that_are_encoded_as_text() -> None:
+    """Of a setting that no tokenizer.json has."""
+    theirs = word_level_object()
+    theirs.add_special_tokens(["<s>"])
+    usual = lmemo.Tokenizer.from_hf(theirs)
+    theirs.encode_special_tokens = True
+    ours = lmemo.Tokenizer.from_hf(theirs)
+    assert ours.engine == "huggingface" and ours.fingerprint not in (usual.fingerprint, lmemo.Tokenizer(HuggingFaceEngine(theirs.to_str())).fingerprint)
+    assert ours.encode("a<s>b").tolist() == theirs.encode("a<s>b").ids != usual.encode("a<s>b").tolist()
+
+
+def test_an_object_that_a_file_does_not_hold_is_refused() -> None:
+    renumbered = word_level_object()
+    for token in ("b", "new"):
+        renumbered.add_tokens([token])
+    assert renumbered.token_to_id("new") == 10
+    with pytest.raises(lmemo.Incompatible, match="'new' has the id 10, and 3 once the tokenizer is saved"):
+        lmemo.Tokenizer.from_hf(renumbered)
+
+    sampling = tokenizers.Tokenizer(tokenizers.models.Unigram([("<unk>", 0.0), ("a", -1.0), ("aa", -1.5)], 0, False))
+    assert lmemo.Tokenizer.from_hf(sampling).encode("aaa").tolist() == sampling.encode("aaa").ids
+    sampling.model.alpha = 0.5
+    with pytest.raises(lmemo.Incompatible, match="alpha: samples"):
+        lmemo.Tokenizer.from_hf(sampling)
+
+    class InPython:
+        def pre_tokenize(self, pretokenized: Any) -> None: ...
+
+    custom = word_level_object()
+    custom.pre_tokenizer = tokenizers.pre_tokenizers.PreTokenizer.custom(InPython())
+    with pytest.raises(lmemo.Incompatible, match="cannot be saved"):
+        lmemo.Tokenizer.from_hf(custom)
+
+
+def test_what_huggingface_cannot_do_is_an_error_of_ours() -> None:
+    theirs = word_level_object()
+    theirs.model.unk_token = "nowhere"
+    fallback = lmemo.Tokenizer(HuggingFaceEngine(theirs.to_str()))
+    for encode in (lambda: fallback.encode("x"), lambda: fallback.encode_batch(["x"])):
+        with pytest.raises(lmemo.InvalidArgument, match="HuggingFace tokenizers: "):
+            encode()
+    theirs.pre_tokenizer = tokenizers.pre_tokenizers.FixedLength(0)
+    with pytest.raises(lmemo.InvalidArgument, match="chunk size"):  # It panics.
+        lmemo.Tokenizer(HuggingFaceEngine(theirs.to_str())).encode("x")
+
+
+def test_files_that_end_a_process_in_huggingface_never_get_there() -> None:
+    """In a process of its own, because that is what would end."""
+    cut = {"type": "BPE", "continuing_subword_prefix": "a", "vocab": {"é": 0, "x": 1}, "merges": [["x", "é"]]}
+    padding = {"strategy": {"Fixed": 1 << 50}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0, "pad_type_id": 0, "pad_token": "a"}
+    for content, complaint in [({"model": cut}, "too short"), ({"model": cut, "post_processor": {"type": "X"}}, "post_processor.type"), ({**bert(), "padding": padding}, "1125899906842624")]:
+        program = f"import lmemo; lmemo.Tokenizer.from_str({json.dumps(content)!r}).encode('a')"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1 and "lmemo.Incompatible" in done.stderr and complaint in done.stderr, done.stderr
+
+
+def test_a_file_of_ten_gigabytes_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    with path.open("wb") as file:
+        file.truncate(10 << 30)
+    with pytest.raises(lmemo.Incompatible, match="10737418240 bytes; expected at most"):
+        lmemo.Tokenizer.from_file(path)
 
 
 # -------------------------------------------------------------------------------------------------- model directories
