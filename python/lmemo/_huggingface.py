@@ -22,11 +22,22 @@ if TYPE_CHECKING:
     PaddingTuple = tuple[int | None, int, int, bool]
 
 _TEXTS_AT_ONCE = 4096  # HuggingFace keeps strings and offsets of all its results in memory.
-_MAX_PADDED_LENGTH = 1 << 26  # As lmemo's own engine.
+# As lmemo's own engine: what is beyond must not even get to HuggingFace's.
+_MAX_JSON_BYTES = 1 << 30
+_MAX_PADDED_LENGTH = 1 << 26
+_MAX_ID = (1 << 32) - 1
 
 
-def as_str(text: str | bytes) -> str:
-    return text if isinstance(text, str) else text.decode()
+def as_str(text: Any) -> str:
+    """A text as HuggingFace wants it, with the errors of lmemo's own engine."""
+    if isinstance(text, str):
+        return text
+    if not isinstance(text, bytes):
+        raise TypeError("a text must be str or bytes")
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidArgument(f"text is not UTF-8 at byte {error.start}") from None
 
 
 def canonical(json_text: str) -> str:
@@ -36,25 +47,37 @@ def canonical(json_text: str) -> str:
     return json.dumps(json.loads(json_text), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
-def texts_in(texts: Texts) -> Iterator[str]:
+def texts_in(texts: Any) -> Iterator[str]:
     """The texts as HuggingFace wants them. A column of Arrow is read through pyarrow."""
     if isinstance(texts, (str, bytes)):
         raise TypeError("one text was given where many are expected; encode() takes one")
     if hasattr(texts, "__arrow_c_stream__") or hasattr(texts, "__arrow_c_array__"):
-        import pyarrow
-
-        column: Any = pyarrow.chunked_array(texts) if hasattr(texts, "__arrow_c_stream__") else pyarrow.array(texts)
-        for number, scalar in enumerate(column):
+        for number, scalar in enumerate(column_in(texts)):
             text = scalar.as_py()
             if text is None:
                 raise ValueError(f"text {number} is null")
             yield as_str(text)
         return
-    items: Any = texts.tolist() if hasattr(texts, "tolist") else texts
-    for text in items:
-        if not isinstance(text, (str, bytes)):
-            raise TypeError("a text must be str or bytes")
+    if getattr(texts, "ndim", 1) != 1:
+        raise TypeError("an array of texts must have one dimension")
+    for text in texts.tolist() if hasattr(texts, "tolist") else texts:
         yield as_str(text)
+
+
+def column_in(texts: Any) -> Any:
+    """The column of strings; a table of one column counts as that column."""
+    import pyarrow
+
+    column: Any = pyarrow.chunked_array(texts) if hasattr(texts, "__arrow_c_stream__") else pyarrow.chunked_array([pyarrow.array(texts)])
+    if pyarrow.types.is_struct(column.type):
+        if column.type.num_fields != 1:
+            names = ", ".join(field.name for field in column.type)
+            raise TypeError(f"a table of {column.type.num_fields} columns ({names}); give one of them")
+        column = pyarrow.chunked_array([chunk.field(0) for chunk in column.chunks], column.type[0].type)
+    kind = column.type.value_type if pyarrow.types.is_dictionary(column.type) else column.type
+    if kind not in (pyarrow.string(), pyarrow.large_string(), pyarrow.string_view(), pyarrow.binary(), pyarrow.large_binary(), pyarrow.binary_view()):
+        raise TypeError(f"an Arrow column of type '{kind}'; expected strings or binary")
+    return column
 
 
 def rules() -> str:
@@ -64,14 +87,24 @@ def rules() -> str:
     return f"huggingface tokenizers {tokenizers.__version__}"
 
 
+def json_in_file(path: str | os.PathLike[str]) -> bytes:
+    """A tokenizer.json, if it is not too large to be one."""
+    import os
+
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > _MAX_JSON_BYTES:
+            raise Incompatible(f"{path}: {size} bytes; expected at most {_MAX_JSON_BYTES}")
+        return file.read()
+
+
 def engine_of_file(path: os.PathLike[str]) -> HuggingFaceEngine | None:
     """HuggingFace's engine for a tokenizer.json; None if it is not installed."""
     import importlib.util
 
     if importlib.util.find_spec("tokenizers") is None:
         return None
-    with open(path, encoding="utf-8") as file:
-        return HuggingFaceEngine(file.read())
+    return HuggingFaceEngine(as_str(json_in_file(path)))
 
 
 def fetch_tokenizer(name: str) -> str:
@@ -111,12 +144,24 @@ def refuse_what_kills(content: Any) -> None:
             raise Incompatible(f"tokenizer.json, model.merges[{number}]: {right!r} is cut in the middle of a character")
 
 
+def expect_id(id: Any) -> int:
+    import operator
+
+    number = operator.index(id)
+    if not 0 <= number <= _MAX_ID:
+        raise InvalidArgument(f"id {number}: expected 0 to {_MAX_ID}")
+    return number
+
+
 @contextlib.contextmanager
-def own_errors() -> Iterator[None]:
+def own_errors(texts: Iterable[str] = ()) -> Iterator[None]:
     """HuggingFace raises plain exceptions, or panics, which no `except Exception` catches: one kind comes out here."""
     try:
         yield
     except BaseException as error:
+        if isinstance(error, TypeError):
+            for text in texts:
+                text.encode()  # UTF-16 surrogates: this names them.
         if type(error) is not Exception and type(error).__name__ != "PanicException":
             raise
         raise InvalidArgument(f"HuggingFace tokenizers: {error}") from error
@@ -178,11 +223,13 @@ class HuggingFaceEngine:
                 after[0] = None if max_length is None else {"max_length": max_length, "stride": stride, "direction": direction}
             if padding is not None:
                 length, multiple_of, pad_id, on_left = padding
+                if max(length or 0, multiple_of) > _MAX_PADDED_LENGTH:
+                    raise InvalidArgument(f"padding: expected at most {_MAX_PADDED_LENGTH}, found {max(length or 0, multiple_of)}")
                 after[1] = None if length == 0 else {
                     "length": length, "pad_to_multiple_of": multiple_of or None, "pad_id": pad_id,
                     "direction": "left" if on_left else "right",
                 }  # fmt: skip
-            with own_errors():
+            with own_errors(texts):
                 if tuple(after) == before:
                     return list(self._tokenizer.encode_batch(texts, add_special_tokens=special))
                 try:
@@ -233,15 +280,15 @@ class HuggingFaceEngine:
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool) -> str:
         with own_errors():
-            text: str = self._tokenizer.decode([int(id) for id in ids], skip_special_tokens=skip_special_tokens)
+            text: str = self._tokenizer.decode([expect_id(id) for id in ids], skip_special_tokens=skip_special_tokens)
         return text
 
     def token_to_id(self, token: str) -> int | None:
-        id: int | None = self._tokenizer.token_to_id(token)
+        id: int | None = self._tokenizer.token_to_id(as_str(token))
         return id
 
     def id_to_token(self, id: int) -> str | None:
-        token: str | None = self._tokenizer.id_to_token(id)
+        token: str | None = self._tokenizer.id_to_token(expect_id(id))
         return token
 
     @property

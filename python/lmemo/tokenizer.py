@@ -11,6 +11,8 @@ tells, and the fingerprint is another. So is one on which the two engines were f
 
 from __future__ import annotations
 
+import operator
+
 from lmemo._core import ModelSettings, NativeTokenizer
 from lmemo._errors import Incompatible, InvalidArgument
 
@@ -57,9 +59,6 @@ if TYPE_CHECKING:
         def engine(self) -> str: ...
 
 
-_MAX_FILE_BYTES = 1 << 30  # What lmemo's own engine refuses for its size, HuggingFace's must not even be given.
-
-
 class TokenBatch:
     """The ids of many texts in one array: text i has `ids[offsets[i]:offsets[i + 1]]`, which is `batch[i]`."""
 
@@ -73,6 +72,7 @@ class TokenBatch:
         return len(self.offsets) - 1
 
     def __getitem__(self, index: int) -> NDArray[numpy.uint32]:
+        index = operator.index(index)
         position = index + len(self) if index < 0 else index
         if not 0 <= position < len(self):
             raise IndexError(f"text {index} of {len(self)}")
@@ -107,8 +107,8 @@ class Truncation:
     ) -> None:
         if strategy not in ("longest_first", "only_first"):
             raise InvalidArgument(f"strategy: {strategy!r} has no meaning for single texts")
-        self.max_length = _length(max_length, "max_length")
-        self.stride = _length(stride, "stride")
+        self.max_length = _whole(max_length, "max_length")
+        self.stride = _whole(stride, "stride")
         self.strategy = strategy
         self.direction = _direction(direction)
 
@@ -138,9 +138,9 @@ class Padding:
         pad_token: str = "[PAD]",
         pad_type_id: int = 0,
     ) -> None:
-        self.length = None if length is None else _length(length, "length")
-        self.pad_id = _length(pad_id, "pad_id")
-        self.pad_to_multiple_of = None if pad_to_multiple_of is None else _length(pad_to_multiple_of, "pad_to_multiple_of")
+        self.length = None if length is None else _whole(length, "length")
+        self.pad_id = _whole(pad_id, "pad_id")
+        self.pad_to_multiple_of = None if pad_to_multiple_of is None else _whole(pad_to_multiple_of, "pad_to_multiple_of")
         self.direction = _direction(direction)
 
     def __repr__(self) -> str:
@@ -150,12 +150,13 @@ class Padding:
         return self.length, self.pad_to_multiple_of or 0, self.pad_id, self.direction == "left"
 
 
-def _length(number: int, name: str) -> int:
-    if isinstance(number, bool) or not isinstance(number, int):
+def _whole(number: int, name: str) -> int:
+    if isinstance(number, bool) or not hasattr(number, "__index__"):  # numpy's whole numbers have it.
         raise TypeError(f"{name}: expected an int, found {type(number).__name__}")
-    if not 0 <= number < 2**32:
-        raise InvalidArgument(f"{name}: found {number}; expected 0 to 4294967295")
-    return number
+    whole = operator.index(number)
+    if not 0 <= whole < 2**32:
+        raise InvalidArgument(f"{name}: found {whole}; expected 0 to 4294967295")
+    return whole
 
 
 def _direction(direction: str) -> str:
@@ -190,10 +191,9 @@ def _engine_of(native: Callable[[], NativeTokenizer], json_text: Callable[[], st
 
 def _engine_of_file(path: str | os.PathLike[str]) -> _Engine:
     def json_text() -> bytes:
-        with open(path, "rb") as file:
-            if os.fstat(file.fileno()).st_size > _MAX_FILE_BYTES:
-                raise InvalidArgument("too large")
-            return file.read()
+        from lmemo._huggingface import json_in_file
+
+        return json_in_file(path)
 
     return _engine_of(lambda: NativeTokenizer.load(path), json_text)
 
@@ -262,7 +262,10 @@ class Tokenizer:
 
         The ids of tiktoken's `encode(text, allowed_special="all")`.
         """
-        return cls(NativeTokenizer.load_tiktoken(path, pattern, dict(special_tokens or {})))
+        if not isinstance(pattern, str):
+            raise TypeError(f"pattern: expected a str, found {type(pattern).__name__}")
+        special = {token: _whole(id, f"special_tokens[{token!r}]") for token, id in dict(special_tokens or {}).items()}
+        return cls(NativeTokenizer.load_tiktoken(path, pattern, special))
 
     def encode(
         self,
@@ -293,8 +296,9 @@ class Tokenizer:
         Texts are an iterable of str or bytes, a numpy array of them, or anything that offers a column of strings through
         the Arrow C data interface (pyarrow, polars, pandas, …), which is read where it lies.
         """
+        count = 0 if threads is None else _whole(threads, "threads")
         return TokenBatch(
-            *self._engine.encode_batch(texts, add_special_tokens, threads or 0, _truncation(truncation), self._padding(padding))
+            *self._engine.encode_batch(texts, add_special_tokens, count, _truncation(truncation), self._padding(padding))
         )
 
     def save_pieces(self, path: str | os.PathLike[str]) -> None:

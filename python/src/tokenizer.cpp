@@ -10,6 +10,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -114,9 +115,22 @@ nb::tuple encode_batch(const NativeTokenizer& self, nb::handle texts, bool add_s
   return nb::make_tuple(array_of(std::move(done.ids)), array_of(std::move(done.offsets)));
 }
 
+// Of anything that is a whole number to Python, numpy's and torch's among them.
+uint32_t id_of(nb::handle id) {
+  const nb::object number = nb::steal(PyNumber_Index(id.ptr()));
+  if (!number.is_valid()) throw nb::python_error();
+  const unsigned long long value = PyLong_AsUnsignedLongLong(number.ptr());
+  const bool is_beyond = PyErr_Occurred() != nullptr;
+  PyErr_Clear();
+  if (is_beyond || value > std::numeric_limits<uint32_t>::max())
+    raise_error({ErrorCode::invalid_argument,
+                 std::string("id ") + nb::str(number).c_str() + ": expected 0 to 4294967295"});
+  return static_cast<uint32_t>(value);
+}
+
 std::string decode(const NativeTokenizer& self, const nb::object& ids, bool skip_special_tokens) {
   std::vector<uint32_t> numbers;
-  for (const nb::handle id : ids) numbers.push_back(nb::cast<uint32_t>(nb::int_(id)));
+  for (const nb::handle id : ids) numbers.push_back(id_of(id));
   return value_or_raise(self.tokenizer->decode(numbers, {skip_special_tokens}));
 }
 
@@ -148,29 +162,29 @@ void init_tokenizers(nb::module_& m) {
            "The fingerprint of a tokenizer together with these settings.");
 
   nb::class_<NativeTokenizer>(m, "NativeTokenizer", "The compiled engine behind lmemo.Tokenizer.")
-      .def_static("from_json", &tokenizer_from_json, "json"_a,
+      .def_static("from_json", &tokenizer_from_json, "json"_a.none(),
                   nb::sig("def from_json(json: str | bytes) -> NativeTokenizer"),
                   "Builds the tokenizer that the text of a tokenizer.json describes.")
-      .def_static("load", &load, "path"_a,
+      .def_static("load", &load, "path"_a.none(),
                   nb::sig("def load(path: str | os.PathLike[str]) -> NativeTokenizer"),
                   "Builds it from a file, which is mapped and not copied, or from a model's directory.")
       .def_static("load_tiktoken", &load_tiktoken, "path"_a, "pattern"_a, "special_tokens"_a,
                   nb::sig("def load_tiktoken(path: str | os.PathLike[str], pattern: str, "
                           "special_tokens: dict[str, int]) -> NativeTokenizer"),
                   "Builds it from a tiktoken rank file.")
-      .def("encode", &encode, "text"_a, "add_special_tokens"_a, "truncation"_a.none() = nb::none(),
+      .def("encode", &encode, "text"_a.none(), "add_special_tokens"_a, "truncation"_a.none() = nb::none(),
            "padding"_a.none() = nb::none(),
            nb::sig("def encode(self, text: str | bytes, add_special_tokens: bool, "
                    "truncation: tuple[int | None, int, bool] | None = None, "
                    "padding: tuple[int | None, int, int, bool] | None = None) -> NDArray[numpy.uint32]"))
-      .def("encode_batch", &encode_batch, "texts"_a, "add_special_tokens"_a, "threads"_a,
+      .def("encode_batch", &encode_batch, "texts"_a.none(), "add_special_tokens"_a, "threads"_a,
            "truncation"_a.none() = nb::none(), "padding"_a.none() = nb::none(),
            nb::sig("def encode_batch(self, texts: Texts, add_special_tokens: bool, threads: int, "
                    "truncation: tuple[int | None, int, bool] | None = None, "
                    "padding: tuple[int | None, int, int, bool] | None = None) "
                    "-> tuple[NDArray[numpy.uint32], NDArray[numpy.uint64]]"),
            "All ids in one array, and where each text starts in it. `threads` 0 is one per core.")
-      .def("decode", &decode, "ids"_a, "skip_special_tokens"_a,
+      .def("decode", &decode, "ids"_a.none(), "skip_special_tokens"_a,
            nb::sig("def decode(self, ids: Iterable[int], skip_special_tokens: bool) -> str"))
       .def(
           "token_to_id",
@@ -180,7 +194,8 @@ void init_tokenizers(nb::module_& m) {
           "token"_a, nb::sig("def token_to_id(self, token: str) -> int | None"))
       .def(
           "id_to_token",
-          [](const NativeTokenizer& self, uint32_t id) { return self.tokenizer->id_to_token(id); }, "id"_a)
+          [](const NativeTokenizer& self, nb::handle id) { return self.tokenizer->id_to_token(id_of(id)); },
+          "id"_a, nb::sig("def id_to_token(self, id: int) -> str | None"))
       .def(
           "save_pieces",
           [](const NativeTokenizer& self, nb::handle path) {

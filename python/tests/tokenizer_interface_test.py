@@ -8,12 +8,14 @@ import json
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
 
+pyarrow = pytest.importorskip("pyarrow")
 tokenizers = pytest.importorskip("tokenizers")
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -157,6 +159,63 @@ def test_lengths_that_make_no_sense_are_refused() -> None:
         lmemo.Truncation(True)
     with pytest.raises(lmemo.InvalidArgument):
         lmemo.Padding(direction="up")  # type: ignore[arg-type]
+
+
+# --------------------------------------------------------------------------------------------------------- wrong types
+
+WRONG_CALLS: dict[str, tuple[Callable[[lmemo.Tokenizer], Any], type[Exception], str]] = {
+    "no text": (lambda t: t.encode(None), TypeError, "a text must be str or bytes"),
+    "a number": (lambda t: t.encode(5), TypeError, "a text must be str or bytes"),
+    "a list": (lambda t: t.encode(["a"]), TypeError, "a text must be str or bytes"),
+    "bytes that are not UTF-8": (lambda t: t.encode(b"a\xff"), lmemo.InvalidArgument, "text is not UTF-8 at byte 1"),
+    "half of a surrogate pair": (lambda t: t.encode("a\ud800"), UnicodeEncodeError, "surrogates not allowed"),
+    "one of the texts with it": (lambda t: t.encode_batch(["a", "a\ud800"]), UnicodeEncodeError, "surrogates not allowed"),
+    "no texts": (lambda t: t.encode_batch(None), TypeError, "'NoneType' object is not iterable"),
+    "pairs": (lambda t: t.encode_batch([("a", "b")]), TypeError, "a text must be str or bytes"),
+    "an array of two dimensions": (lambda t: t.encode_batch(numpy.array([["a"]])), TypeError, "must have one dimension"),
+    "an array of none": (lambda t: t.encode_batch(numpy.array("a")), TypeError, "must have one dimension"),
+    "a column of numbers": (lambda t: t.encode_batch(pyarrow.array([1])), TypeError, "an Arrow column of type '.*'; expected strings or binary"),
+    "two columns": (lambda t: t.encode_batch(pyarrow.table({"a": ["x"], "b": ["y"]})), TypeError, r"a table of 2 columns \(a, b\); give one of them"),
+    "a null": (lambda t: t.encode_batch(pyarrow.array(["a", None])), ValueError, "text 1 is null"),
+    "threads below zero": (lambda t: t.encode_batch(["a"], threads=-1), lmemo.InvalidArgument, "threads: found -1; expected 0 to"),
+    "half a thread": (lambda t: t.encode_batch(["a"], threads=0.5), TypeError, "threads: expected an int, found float"),
+    "an id below zero": (lambda t: t.decode([5, -100]), lmemo.InvalidArgument, "id -100: expected 0 to 4294967295"),
+    "an id too large": (lambda t: t.decode([1 << 32]), lmemo.InvalidArgument, "id 4294967296: expected 0 to 4294967295"),
+    "an id that is none": (lambda t: t.id_to_token(-1), lmemo.InvalidArgument, "id -1: expected"),
+    "ids that are not whole": (lambda t: t.decode([1.5]), TypeError, "'float' object cannot be interpreted as an integer"),
+    "an array of such": (lambda t: t.decode(numpy.array([1.0])), TypeError, "cannot be interpreted as an integer"),
+    "text for ids": (lambda t: t.decode("abc"), TypeError, "'str' object cannot be interpreted as an integer"),
+    "no ids": (lambda t: t.decode(None), TypeError, "'NoneType' object is not iterable"),
+    "a number as a token": (lambda t: t.token_to_id(5), TypeError, "a text must be str or bytes"),
+    "padding beyond memory": (lambda t: t.encode("a", padding=lmemo.Padding(1 << 31)), lmemo.InvalidArgument, "padding: expected at most"),
+    "a multiple beyond memory": (lambda t: t.encode("a", padding=lmemo.Padding(pad_to_multiple_of=1 << 31)), lmemo.InvalidArgument, "padding: expected at most"),
+    "a part of a batch": (lambda t: t.encode_batch(["a"])[:1], TypeError, "'slice' object cannot be interpreted as an integer"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_CALLS)
+def test_wrong_calls_are_named_alike_by_both_engines(tokenizer: lmemo.Tokenizer, name: str) -> None:
+    call, kind, complaint = WRONG_CALLS[name]
+    for engine in (tokenizer, lmemo.Tokenizer(HuggingFaceEngine(json.dumps(byte_level())))):
+        with pytest.raises(kind, match=complaint):
+            call(engine)
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers(tokenizer: lmemo.Tokenizer) -> None:
+    five = numpy.int64(5)
+    lengths = tokenizer.encode("a", truncation=lmemo.Truncation(five), padding=lmemo.Padding(five, pad_id=numpy.uint8(3)))
+    assert lengths.tolist() == [*tokenizer.encode("a"), 3, 3, 3, 3]
+    assert tokenizer.id_to_token(five) == tokenizer.id_to_token(5)
+    assert tokenizer.encode_batch(["a", "b"], threads=numpy.int32(2))[numpy.int64(1)].tolist() == tokenizer.encode("b").tolist()
+
+
+def test_columns_of_arrow_through_the_engine_behind() -> None:
+    fallback = lmemo.Tokenizer(HuggingFaceEngine(json.dumps(byte_level())))
+    expected = ids_of(fallback.encode_batch(["x", "y", "x"]))
+    column = pyarrow.array(["x", "y", "x"])
+    batch = pyarrow.record_batch({"a": column})
+    for texts in (column, column.dictionary_encode(), column.cast(pyarrow.large_binary()), pyarrow.table({"a": column}), batch, pyarrow.chunked_array([column[:1], column[1:]])):
+        assert ids_of(fallback.encode_batch(texts)) == expected
 
 
 # ------------------------------------------------------------------------------------------------ HuggingFace objects
