@@ -28,7 +28,7 @@ namespace {
 volatile std::sig_atomic_t was_interrupted = 0;
 
 // Ctrl-C or SIGTERM while the command runs: noted the first time, deadly the second. Python's own handler would wait for
-// the interpreter, which is not running meanwhile.
+// the interpreter, which is not running meanwhile. What was held back (lmemo_command) comes now.
 class InterruptNote {
  public:
   InterruptNote() {
@@ -41,8 +41,13 @@ class InterruptNote {
       sigaction(kSignals[i], nullptr, &before_[i]);
       if (before_[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
     }
+    sigset_t noted;
+    sigemptyset(&noted);
+    for (const int number : kSignals) sigaddset(&noted, number);
+    pthread_sigmask(SIG_UNBLOCK, &noted, &mask_before_);
   }
   ~InterruptNote() {
+    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
     for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
   }
   InterruptNote(const InterruptNote&) = delete;
@@ -51,6 +56,7 @@ class InterruptNote {
  private:
   static constexpr std::array<int, 2> kSignals = {SIGINT, SIGTERM};
   struct sigaction before_[2] = {};
+  sigset_t mask_before_ = {};
 };
 
 // What an exception says, in a line. Where it was raised interests who works on lmemo, not who runs it.

@@ -100,3 +100,23 @@ def test_ctrl_c_at_a_question_is_130(filled: Path) -> None:
     assert b"Traceback" not in seen
     with lmemo.Store(filled) as store:
         assert store.stats().entries == 3
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_an_interrupt_before_the_package_is_loaded_is_no_traceback(filled: Path, number: str) -> None:
+    program = f"""
+import os, signal, sys
+from lmemo_command import main
+
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == "lmemo":
+            os.kill(os.getpid(), signal.{number})
+
+sys.meta_path.insert(0, Interrupts())
+sys.argv = ["lmemo", "verify", "--store", {str(filled)!r}]
+sys.exit(main())
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stdout) == (130, "")
+    assert "interrupted" in result.stderr and "Traceback" not in result.stderr

@@ -39,6 +39,6 @@ def test_one_version_everywhere() -> None:
 
 
 def test_types_hold() -> None:
-    command = [sys.executable, "-m", "mypy", "--strict", "python/lmemo"]
+    command = [sys.executable, "-m", "mypy", "--strict", "python/lmemo", "python/lmemo_command"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
