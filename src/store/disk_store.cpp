@@ -340,6 +340,15 @@ int64_t DiskStore::next_stamp_locked() {
   return last_stamp_ns_ = std::max(clock_.now_ns(), last_stamp_ns_ + 1);
 }
 
+int64_t DiskStore::stamp_locked(const Digest& digest) {
+  const int64_t stamp = next_stamp_locked();
+  Directory::Place place;
+  if (stamp > newest_seen_ns_ || !directory_.find(digest, place) || place.written_ns < stamp) return stamp;
+  // Later than all of them: the same may be put twice in one batch.
+  if (newest_seen_ns_ < INT64_MAX) ++newest_seen_ns_;
+  return newest_seen_ns_;
+}
+
 bool DiskStore::is_due_locked() const {
   if (!writing_.writer) return false;
   return writing_.writer->byte_count() >= batch_bytes_ ||
@@ -433,7 +442,7 @@ Status DiskStore::write(std::span<NewRecord> records) {
       if (last_failure_ && coarse_monotonic_ns() < refuse_until_ns_) return *last_failure_;
       // A batch that could not be published goes first; meanwhile nothing new is begun.
       if (!unpublished_.writer) taken = how_many_fit_locked(records);
-      for (NewRecord& record : records.first(taken)) record.written_ns = next_stamp_locked();
+      for (NewRecord& record : records.first(taken)) record.written_ns = stamp_locked(record.digest);
       appended = append_locked(records.first(taken));
       is_hurt = !appended.ok() && writing_.writer != nullptr;
       is_due = taken == 0 || is_due_locked();

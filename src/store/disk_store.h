@@ -96,6 +96,8 @@ class DiskStore final : public Store {
   Status append_locked(std::span<const NewRecord> records);
   Status ensure_writer_locked(const NewRecord& record);
   int64_t next_stamp_locked();
+  // The next one, or if what it is to replace has a later one (a clock was wrong for days), one that is later than that.
+  int64_t stamp_locked(const Digest& digest);
   bool is_due_locked() const;
   // Appends, and publishes as batches fill up. Stamps the records.
   Status write(std::span<NewRecord> records);
@@ -208,6 +210,7 @@ class DiskStore final : public Store {
   int64_t refuse_until_ns_ = 0;  // After a failure puts are refused for a while, monotonic.
   std::optional<Error> last_failure_;
   int64_t last_stamp_ns_ = 0;
+  int64_t newest_seen_ns_ = 0;  // Of all records, also those that are too far ahead to be followed.
   std::unordered_map<std::string, SegmentPtr> published_;  // By file name.
   std::set<std::string> refused_;                          // Files that cannot be read; told once.
   int64_t directory_modified_ns_ = -1;

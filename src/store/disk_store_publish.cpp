@@ -17,7 +17,8 @@ constexpr int64_t kNsPerSecond = 1'000'000'000;
 // File systems stamp directories with a clock that ticks every few milliseconds: a change within the same tick as
 // our listing would go unseen, so a listing that young is not trusted (git's racy rule).
 constexpr int64_t kRacyNs = kNsPerSecond / 20;
-// A clock that runs ahead elsewhere may push ours ahead, but not by more than this.
+// A clock that runs ahead elsewhere may push ours ahead, but not by more than this. What is later still, is only overtaken by
+// what is put in its place (stamp_locked).
 constexpr int64_t kMaxFollowNs = 24 * 3600 * kNsPerSecond;
 constexpr int kBeginAttempts = 100;
 
@@ -29,6 +30,13 @@ uint64_t random_nonce() {
 }
 
 std::string segment_name_of(const SegmentWriter& writer) { return writer.path().stem().string() + ".seg"; }
+
+int64_t newest_in(const Segment& segment) {
+  if (segment.footer()) return segment.footer()->newest_ns;
+  int64_t newest_ns = 0;
+  for (const IndexEntry& entry : segment.entries()) newest_ns = std::max(newest_ns, entry.written_ns);
+  return newest_ns;
+}
 
 }  // namespace
 
@@ -205,8 +213,9 @@ bool DiskStore::open_locked(const std::string& name, std::vector<SegmentPtr>& se
     notify(ErrorCode::corruption, "damage in " + name,
            "segment " + name + ", " + problem.block + ": " + problem.what +
                "; its sound records are used, run `lmemo repair`");
-  if (const auto& footer = (*segment)->footer(); footer && footer->newest_ns < clock_.now_ns() + kMaxFollowNs)
-    last_stamp_ns_ = std::max(last_stamp_ns_, footer->newest_ns);
+  const int64_t newest_ns = newest_in(**segment);
+  if (newest_ns < clock_.now_ns() + kMaxFollowNs) last_stamp_ns_ = std::max(last_stamp_ns_, newest_ns);
+  newest_seen_ns_ = std::max(newest_seen_ns_, newest_ns);
   segments.push_back(std::move(*segment));
   return true;
 }

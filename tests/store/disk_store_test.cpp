@@ -367,3 +367,32 @@ TEST_CASE("clocks that go back do not bring old values back") {
   CHECK(again->put(key, bytes_of("newer")).ok());
   CHECK(found(*again, key) == "newer");
 }
+
+TEST_CASE("what a clock far ahead wrote is replaced, erased and forgotten like everything else") {
+  constexpr int64_t kYear = int64_t{365} * 24 * 3600 * 1'000'000'000;
+  const TempDirectory directory;
+  TestClock clock;
+  const Key key = key_of("tokens", 1), erased = key_of("tokens", 2), other = key_of("tokens", 3);
+  clock.now += 10 * kYear;
+  {
+    auto ahead = opened(directory / "store", {}, {.clock = &clock});
+    for (const Key& written : {key, erased}) CHECK(ahead->put(written, bytes_of("old")).ok());
+    CHECK(ahead->flush().ok());
+  }
+  clock.now -= 10 * kYear;
+  auto store = opened(directory / "store", {}, {.clock = &clock});
+  const Item twice[] = {{&key, bytes_of("new")}, {&key, bytes_of("newer")}};
+  CHECK(store->put_many(twice).ok());
+  CHECK(found(*store, key) == "newer");
+  CHECK(*store->erase(erased.digest()));
+  CHECK_FALSE(store->find(erased.digest()));
+  CHECK(store->put(other, bytes_of("now")).ok());
+  CHECK(store->find(other.digest())->written_ns() < clock.now + kYear);  // Nothing else is led astray.
+
+  CHECK(store->compact().ok());
+  store = opened(directory / "store", {}, {.clock = &clock});
+  CHECK(found(*store, key) == "newer");
+  CHECK_FALSE(store->find(erased.digest()));
+  CHECK(store->put(erased, bytes_of("back")).ok());
+  CHECK(found(*store, erased) == "back");
+}
