@@ -83,7 +83,8 @@ class Reader {
     } else {
       if (!node.IsMap()) return complaint(node, "training.sources", "a mapping with a path");
       const YAML::Node path = node["path"];
-      if (!path || !path.IsScalar()) return complaint(path ? path : node, "training.sources: path", "a text");
+      if (!path) return complaint(node, "training.sources", "one with a path");
+      if (!path.IsScalar()) return complaint(path, "training.sources: path", "a text");
       entry.path = path.Scalar();
       LMEMO_TRY(read_texts(node["include"], "training.sources: include", entry.include));
       LMEMO_TRY(read_texts(node["exclude"], "training.sources: exclude", entry.exclude));

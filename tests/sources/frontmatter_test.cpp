@@ -43,6 +43,8 @@ TEST_CASE("no frontmatter is an empty one; a mistake is named with its line") {
   CHECK(wrong.error().message ==
         "frontmatter, line 3: training.sequence_len: found \"many\"; expected a whole number");
   CHECK_FALSE(parse_frontmatter("---\ntraining:\n  sources: 5\n---\n").ok());
+  CHECK(parse_frontmatter("---\ntraining:\n  sources: [{include: a}]\n---\n").error().message ==
+        "frontmatter, line 3: training.sources: found a mapping; expected one with a path");
   CHECK_FALSE(parse_frontmatter("---\ntraining:\n  sources_policy: lax\n---\n").ok());
 }
 
