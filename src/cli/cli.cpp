@@ -48,6 +48,17 @@ int report_misuse(Console& console, const Misuse& misuse, const std::string& com
   return kExitMisuse;
 }
 
+void show_help(Console& console, const std::string& command_name, const std::string& text) {
+  if (!console.is_json) return console.out(text);
+  JsonWriter json;
+  json.begin_object();
+  json.member("lmemo", kJsonVersion);
+  json.member("command", command_name);
+  json.member("help", text);
+  json.end_object();
+  console.out(json);
+}
+
 void show_version(Console& console, const CliEnvironment& environment) {
   if (console.is_json) {
     JsonWriter json;
@@ -87,7 +98,8 @@ int run(const std::vector<std::string>& arguments, CliEnvironment& environment) 
 
   if (wrong) return report_misuse(console, *wrong, name);
   if (parsed.wants_help) {
-    console.out(
+    show_help(
+        console, name,
         help_text(root, *parsed.command, parsed.path, static_cast<size_t>(environment.terminal_columns)));
     return kExitFine;
   }

@@ -1,5 +1,7 @@
 #include "cli/console.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 
 namespace lmemo::cli {
@@ -80,8 +82,12 @@ void Console::say(std::string_view label, Style style, std::string_view text) {
     if (colors_error_) line += kPlain;
     line += ": ";
   }
-  line += printable(text);
-  line += '\n';
+  // A message may have several lines.
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    line += printable(text.substr(begin, end - begin)) + '\n';
+    begin = end + 1;
+  }
   const std::lock_guard lock(mutex_);
   progress_.hide();
   if (environment_.write_error) environment_.write_error(line);

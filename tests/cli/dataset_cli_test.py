@@ -50,6 +50,9 @@ def test_build_check_show_and_clear(lmemo: Lmemo) -> None:
     for name in ("created", "model_name", "tokenizer_identity", "vocab_size", "pad_token_id", "padding_share", "seed", "split"):
         assert name in shown
 
+    assert told(lmemo, "show", "set") == (0, {"lmemo": 1, "command": "dataset show"} | shown)
+    assert lmemo.run("dataset", "show", "set", "-q").stdout == f"{lmemo.directory / 'set'}\n"
+
     (lmemo.directory / "set" / "notes.txt").write_text("mine")
     looked = lmemo.run("dataset", "clear", "set", "--dry-run")
     assert looked.returncode == 0
@@ -138,3 +141,14 @@ def test_templates_need_python_and_say_so(lmemo: Lmemo) -> None:
         "--loss", "assistant", "-o", "native",
     )  # fmt: skip
     assert native.returncode == 0
+
+
+def test_what_is_wrong_with_the_lines_is_told_line_by_line(lmemo: Lmemo) -> None:
+    write_lines(lmemo.directory / "c.jsonl", [{"instruction": "Add", "output": "3"}])
+    failed = lmemo.run("dataset", "build", "-t", "model", "--train-file", "c.jsonl", "-o", "set", "-q")
+    assert failed.returncode == 1
+    assert failed.stderr.splitlines()[:3] == [
+        "error: incompatible: no line became a row (1 line)",
+        f"  {lmemo.directory / 'c.jsonl'}:1: missing field: no field \"text\"",
+        "the lines have: instruction, output; --text-field, --messages-field or --prompt-field and --completion-field name them",
+    ]

@@ -10,17 +10,27 @@
 namespace lmemo::cli {
 namespace {
 
-int run_completions(CommandContext& context) {
-  const std::string shell = context.arguments.positional(0).value();
-  if (shell == "bash") context.console.out(bash_completions(context.root));
-  if (shell == "zsh") context.console.out(zsh_completions(context.root));
-  if (shell == "fish") context.console.out(fish_completions(context.root));
+int show(CommandContext& context, const char* name, const std::string& text) {
+  if (!context.console.is_json) {
+    context.console.out(text);
+    return kExitFine;
+  }
+  JsonWriter json = begin_json(context);
+  json.member(name, text);
+  json.end_object();
+  context.console.out(json);
   return kExitFine;
 }
 
+int run_completions(CommandContext& context) {
+  const std::string shell = context.arguments.positional(0).value();
+  if (shell == "bash") return show(context, "script", bash_completions(context.root));
+  if (shell == "zsh") return show(context, "script", zsh_completions(context.root));
+  return show(context, "script", fish_completions(context.root));
+}
+
 int run_manual(CommandContext& context) {
-  context.console.out(manual_page(context.root, context.environment.version));
-  return kExitFine;
+  return show(context, "page", manual_page(context.root, context.environment.version));
 }
 
 }  // namespace

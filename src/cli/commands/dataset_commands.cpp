@@ -227,8 +227,17 @@ int run_show(CommandContext& context) {
       context.environment.working_directory / context.arguments.positional(0).value();
   const Result<std::string> metadata = read_dataset_metadata(directory);
   if (!metadata.ok()) return fail(context, metadata.error());
-  // It is JSON for people already; --json is the same, as every command has it.
-  context.console.out(*metadata);
+  if (context.console.is_quiet && !context.console.is_json) {
+    context.console.out(printable(directory.string()) + "\n");
+  } else if (!context.console.is_json) {
+    context.console.out(*metadata);  // It is JSON for people already.
+  } else {
+    JsonWriter json = begin_json(context);
+    json.end_object();
+    const std::string& head = json.text();
+    context.console.out(head.substr(0, head.find_last_of('\n')) + "," +
+                        metadata->substr(metadata->find('{') + 1));
+  }
   return kExitFine;
 }
 

@@ -206,7 +206,8 @@ class SetBuilder {
       return Error{ErrorCode::incompatible,
                    std::to_string(counts_.bad_lines) + " bad lines, and --strict allows none:" + named};
     if (counts_.rows_tokenised + counts_.rows_from_store == 0) {
-      std::string message = "no line became a row (" + std::to_string(counts_.lines) + " lines)" + named;
+      std::string message = "no line became a row (" + std::to_string(counts_.lines) +
+                            (counts_.lines == 1 ? " line)" : " lines)") + named;
       if (!hint_.empty())
         message += "\nthe lines have: " + hint_ +
                    "; --text-field, --messages-field or --prompt-field and --completion-field name them";
