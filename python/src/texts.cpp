@@ -97,7 +97,7 @@ std::pair<const ArrowSchema*, const ArrowArray*> column_of(const ArrowSchema* sc
   return {schema->children[0], array->children[0]};
 }
 
-void add_column(const ArrowSchema& whole_schema, const ArrowArray& whole, std::vector<SourceText>& views) {
+void add_column(const ArrowSchema& whole_schema, const ArrowArray& whole, SourceTexts& views) {
   const auto [schema, array] = column_of(&whole_schema, &whole);
   const auto require = [&](bool holds, int64_t index) {
     if (!holds)
@@ -182,9 +182,13 @@ void Texts::take_list(nb::handle texts) {
   kept_ = nb::steal(PySequence_List(texts.ptr()));
   if (!kept_.ptr()) throw nb::python_error();
   const auto size = static_cast<size_t>(PyList_GET_SIZE(kept_.ptr()));
+  const auto text_at = [&](size_t i) { return PyList_GET_ITEM(kept_.ptr(), static_cast<Py_ssize_t>(i)); };
+  constexpr size_t kAhead = 16;  // Objects lie all over the memory, and one thread looks at all of them.
   views_.reserve(size);
-  for (size_t i = 0; i < size; ++i)
-    views_.push_back(source_text(PyList_GET_ITEM(kept_.ptr(), static_cast<Py_ssize_t>(i))));
+  for (size_t i = 0; i < size; ++i) {
+    if (i + kAhead < size) __builtin_prefetch(text_at(i + kAhead));
+    views_.push_back(source_text(text_at(i)));
+  }
 }
 
 void Texts::expect_utf8() const {

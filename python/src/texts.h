@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -14,6 +15,9 @@ namespace lmemo::python {
 
 // The UTF-8 of a str (kept by Python inside it) or of a bytes object, for as long as the object lives.
 std::string_view text_view(nanobind::handle text);
+
+using SourceTexts =
+    std::vector<SourceText, UnwrittenAllocator<SourceText>>;  // In memory that is kept for the next.
 
 class Texts {
  public:
@@ -25,7 +29,7 @@ class Texts {
 
   // Valid as long as this object, also without the GIL. A str is taken as Python keeps it: asking Python for its UTF-8
   // would take longer than many a piece of encoding, hold the GIL, and leave a second copy of every text behind.
-  const std::vector<SourceText>& views() const { return views_; }
+  std::span<const SourceText> views() const { return views_; }
 
   // Raises what Python says about the first text that has no UTF-8, if there is one.
   void expect_utf8() const;
@@ -37,7 +41,7 @@ class Texts {
   void take_array(nanobind::handle texts);
   void take_stream(nanobind::handle texts);
 
-  std::vector<SourceText> views_;
+  SourceTexts views_;
   nanobind::object kept_;  // Keeps the texts alive, whatever happens to what was given.
   std::unique_ptr<Chunks> chunks_;
 };
