@@ -22,7 +22,7 @@ namespace {
 
 // For several threads, which should all end at about the same time.
 constexpr size_t kTaskBytes = size_t{64} << 10;
-constexpr size_t kLongTextOfMany = 4 * kTaskBytes;
+constexpr size_t kLongTextOfMany = 2 * kTaskBytes;
 // For one thread: what is rewritten on the way then stays in the nearer caches.
 constexpr size_t kLongText = size_t{1} << 20;
 
@@ -215,11 +215,11 @@ class FastTokenizer::Batch {
     if (--copying_ == 0) copies_end_.notify_all();
   }
 
-  // How many ids there will be, going by those of the first tasks, which have as many bytes each as the others. Room for
-  // far more would only be a promise, but one of huge pages, of which the last may stay empty.
+  // How many ids there may be, going by those of the first tasks, which have as many bytes each as the others. Half as
+  // many more cost nothing, since room is not touched before it is used; of too few, all would be copied.
   size_t likely_count(size_t count, size_t done) const {
     const double tasks_for_one = static_cast<double>(tasks_.size()) / static_cast<double>(done);
-    return static_cast<size_t>(static_cast<double>(count) * tasks_for_one * 1.1) + IdBuffer::kSlack;
+    return static_cast<size_t>(static_cast<double>(count) * tasks_for_one * 1.5) + IdBuffer::kSlack;
   }
 
   // Room for one id a byte, as long as nothing is known.
@@ -240,7 +240,7 @@ class FastTokenizer::Batch {
     for (size_t i = task.first_text; i < task.last_text; ++i) {
       if (!knows_ratio && bytes >= kTaskBytes) {
         const double ratio = static_cast<double>(ids.size() - first) / static_cast<double>(bytes);
-        ids.expect(first + static_cast<size_t>(ratio * 1.1 * static_cast<double>(all_bytes)));
+        ids.expect(first + static_cast<size_t>(ratio * 1.5 * static_cast<double>(all_bytes)));
         knows_ratio = true;
       }
       bytes += likely_bytes(texts_[i]);
@@ -271,9 +271,10 @@ class FastTokenizer::Batch {
   // As UTF-8 that is well-formed.
   static Result<std::string_view> checked_text(const SourceText& text, size_t begin, size_t end,
                                                Scratch& scratch) {
-    Result<std::string_view> utf8 = utf8_of(text, begin, end, scratch.converted);
-    if (utf8.ok() && text.form == SourceText::Form::utf8) LMEMO_TRY(expect_utf8(*utf8));
-    return utf8;
+    if (text.form != SourceText::Form::utf8) return utf8_of(text, begin, end, scratch.converted);
+    const std::string_view part(static_cast<const char*>(text.data) + begin, end - begin);
+    LMEMO_TRY(expect_utf8(part));
+    return part;
   }
 
   static void note(Task& task, size_t text, const Error& error) {

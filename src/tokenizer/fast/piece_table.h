@@ -125,7 +125,8 @@ class PieceTable {
   Entry* entries_;
   uint32_t* more_ids_;
   size_t more_capacity_;
-  std::atomic<size_t> more_used_ = 0;
+  // In a cache line of its own: all threads read the others at every look, while one writes this.
+  alignas(64) std::atomic<size_t> more_used_ = 0;
 };
 
 }  // namespace lmemo::tokenizer
