@@ -241,7 +241,8 @@ def one_process(peer: str, vocabulary: str, workload: str, threads: int) -> dict
 
 def measured(peer: str, vocabulary: str, workload: str, threads: int) -> dict[str, float] | None:
     command = [sys.executable, __file__, "--one", json.dumps([peer, vocabulary, workload, threads])]
-    environment = dict(os.environ, RAYON_NUM_THREADS=str(threads), TOKENIZERS_PARALLELISM=str(threads > 1).lower())
+    # numpy's own threads, which nobody here needs, spin for the first tenth of a second: as long as all that is measured.
+    environment = dict(os.environ, OPENBLAS_NUM_THREADS="1", RAYON_NUM_THREADS=str(threads), TOKENIZERS_PARALLELISM=str(threads > 1).lower())
     cores = ",".join(map(str, range(threads)))
     done = subprocess.run(["taskset", "-c", cores, *command], env=environment, capture_output=True, text=True)
     if done.returncode != 0:
@@ -250,24 +251,37 @@ def measured(peer: str, vocabulary: str, workload: str, threads: int) -> dict[st
     return found
 
 
+Runs = dict[str, list[dict[str, float]]]  # By peer, one for each round.
+
+
 def rows_of(vocabularies: list[str], workloads: list[str], peers: list[str], threads: list[int], rounds: int) -> list[dict[str, Any]]:
     rows = []
     for vocabulary in vocabularies:
         for workload in workloads:
             halves(workload)
-            for count in threads:
-                found: dict[str, list[dict[str, float]]] = {peer: [] for peer in peers}
-                for _ in range(rounds):
-                    for peer in list(found):
+            found: dict[int, Runs] = {count: {peer: [] for peer in peers} for count in threads}
+            for _ in range(rounds):
+                for peer in peers:
+                    for count, runs in found.items():
+                        if peer not in runs:
+                            continue
                         rates = measured(peer, vocabulary, workload, count)
                         if rates is None:
-                            del found[peer]  # It refuses this vocabulary.
+                            del runs[peer]  # It refuses this vocabulary.
                         else:
-                            found[peer].append(rates)
-                rates = {p: {k: statistics.median(r[k] for r in runs) for k in ("cold", "warm")} for p, runs in found.items()}
-                rows.append({"vocabulary": vocabulary, "workload": workload, "threads": count, "rates": rates})
-                print_row(rows[-1])
+                            runs[peer].append(rates)
+            for count, runs in found.items():
+                rates_of = {p: {k: statistics.median(r[k] for r in of) for k in ("cold", "warm")} for p, of in runs.items()}
+                row = {"vocabulary": vocabulary, "workload": workload, "threads": count, "rates": rates_of}
+                if count > 1 and found.get(1, {}).get("lmemo"):
+                    row["over_one_thread"] = times_one_thread(runs["lmemo"], found[1]["lmemo"])
+                rows.append(row)
+                print_row(row)
     return rows
+
+
+def times_one_thread(many: list[dict[str, float]], one: list[dict[str, float]]) -> dict[str, float]:
+    return {k: statistics.median(a[k] / b[k] for a, b in zip(many, one, strict=True)) for k in ("cold", "warm")}
 
 
 def print_row(row: dict[str, Any]) -> None:
@@ -282,6 +296,8 @@ def print_row(row: dict[str, Any]) -> None:
         ratio += f"  × hf {ours['cold'] / rates['hf']['cold']:.0f}/{ours['warm'] / rates['hf']['warm']:.0f}"
     if ours and "saved" in rates:
         ratio += f"  saved × warm {rates['saved']['cold'] / ours['warm']:.2f}"
+    if "over_one_thread" in row:
+        ratio += f"  × one thread {row['over_one_thread']['cold']:.2f}/{row['over_one_thread']['warm']:.2f}"
     print(f"{row['vocabulary']:12} {row['workload']:8} {row['threads']} thread(s)  {shown}{ratio}", flush=True)
 
 
