@@ -16,8 +16,8 @@ namespace lmemo::python {
 // The UTF-8 of a str (kept by Python inside it) or of a bytes object, for as long as the object lives.
 std::string_view text_view(nanobind::handle text);
 
-using SourceTexts =
-    std::vector<SourceText, UnwrittenAllocator<SourceText>>;  // In memory that is kept for the next.
+// In memory that is kept for the next call.
+using SourceTexts = std::vector<SourceText, UnwrittenAllocator<SourceText>>;
 
 class Texts {
  public:

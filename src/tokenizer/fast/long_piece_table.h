@@ -72,8 +72,8 @@ class LongPieceTable {
   Entry* entries_;
   std::byte*
       arena_;  // Behind the entries. What an entry points to is written before the entry, and never again.
-  alignas(64) std::atomic<uint64_t> arena_used_ =
-      0;  // Written beside what others read, but in its own cache line.
+  // In a cache line of its own: all threads read the others at every look, while one writes this.
+  alignas(64) std::atomic<uint64_t> arena_used_ = 0;
 };
 
 }  // namespace lmemo::tokenizer
