@@ -8,8 +8,11 @@
 // objects, whose end can run any code. For the same reason `is_equal` must be plain comparison, and keys that cannot
 // promise that are compared outside, by find_candidates() and a put() that is refused if the shard changed meanwhile.
 //
-// The order of use is global although the lists are not: every node carries the tick of its last use, the lists are sorted by
-// it, and what goes is the oldest of the shards' oldest. Ticks come from the caller and must not decrease within a thread.
+// The order of use is global although the shards are not: every node carries the tick of its last use, and what goes is the
+// oldest of the shards' oldest. A hit only writes its tick. Each shard has a heap by the ticks that its nodes had when they
+// were looked at last, and whoever needs the oldest brings those of the first up to date until one is. A list in the
+// order of use was tried: every hit wrote to three nodes, whose cache lines other threads then had to fetch. Ticks come
+// from the caller and must not decrease within a thread.
 #pragma once
 
 #include <atomic>
@@ -24,11 +27,11 @@ namespace lmemo {
 
 struct LruLinks {
   uint64_t hash = 0;
-  uint64_t tick = 0;
+  uint64_t tick = 0;  // Of its last use.
   uint64_t byte_count = 0;
-  LruLinks* newer = nullptr;
-  LruLinks* older = nullptr;
   LruLinks* next = nullptr;  // In the bucket, or in a list of removed nodes.
+  uint64_t known_tick = 0;   // By which it stands in the heap; tick may be later.
+  size_t place = 0;          // In the heap.
 };
 
 // Where one thread, or a lock around everything (such as Python's), already does the work.
@@ -61,7 +64,7 @@ class ShardedLru {
     const std::lock_guard lock(shard.mutex);
     Node* const node = shard.find(hash, is_equal);
     if (node == nullptr) return false;
-    shard.touch(*node, tick);
+    if (tick > node->tick) node->tick = tick;
     use(*node);
     return true;
   }
@@ -116,8 +119,8 @@ class ShardedLru {
     Node* removed = nullptr;
     for (Shard& shard : shards_) {
       const std::lock_guard lock(shard.mutex);
-      while (shard.oldest != nullptr) {
-        Node& node = static_cast<Node&>(*shard.oldest);
+      while (!shard.heap.empty()) {
+        Node& node = static_cast<Node&>(*shard.heap.back());
         take_out(shard, node);
         push(removed, node);
       }
@@ -129,8 +132,7 @@ class ShardedLru {
   void for_each(See&& see) {
     for (Shard& shard : shards_) {
       const std::lock_guard lock(shard.mutex);
-      for (LruLinks* links = shard.newest; links != nullptr; links = links->older)
-        see(static_cast<Node&>(*links));
+      for (LruLinks* links : shard.heap) see(static_cast<Node&>(*links));
     }
   }
 
@@ -138,10 +140,9 @@ class ShardedLru {
   struct alignas(64) Shard {
     Mutex mutex;  // Guards everything below.
     std::vector<LruLinks*> buckets = std::vector<LruLinks*>(16);
-    uint64_t count = 0;
+    // Nobody's known tick is before that of its parent, who stands at (place - 1) / 2.
+    std::vector<LruLinks*> heap;
     uint64_t version = 0;  // Of what is in it, not of the order.
-    LruLinks* newest = nullptr;
-    LruLinks* oldest = nullptr;
 
     // The high bits choose the shard, the low ones the bucket.
     LruLinks*& bucket(uint64_t hash) { return buckets[hash & (buckets.size() - 1)]; }
@@ -153,39 +154,57 @@ class ShardedLru {
       return nullptr;
     }
 
-    void link_as_newest(LruLinks& node) {
-      node.newer = nullptr;
-      node.older = newest;
-      (newest ? newest->newer : oldest) = &node;
-      newest = &node;
-    }
-    void unlink(LruLinks& node) {
-      (node.newer ? node.newer->older : newest) = node.older;
-      (node.older ? node.older->newer : oldest) = node.newer;
-    }
-    void touch(LruLinks& node, uint64_t tick) {
-      node.tick = tick;
-      if (newest == &node) return;
-      unlink(node);
-      link_as_newest(node);
+    // Null if there is none.
+    Node* oldest() {
+      if (heap.empty()) return nullptr;
+      while (heap.front()->known_tick != heap.front()->tick) {
+        heap.front()->known_tick = heap.front()->tick;
+        move_back(*heap.front(), 0);
+      }
+      return static_cast<Node*>(heap.front());
     }
 
     void insert(LruLinks& node, uint64_t tick) {
-      if (count >= buckets.size()) grow();
-      node.tick = tick;
+      if (heap.size() >= buckets.size()) grow();
+      heap.push_back(&node);
+      node.tick = node.known_tick = tick;
       node.next = bucket(node.hash);
       bucket(node.hash) = &node;
-      link_as_newest(node);
-      ++count;
+      move_to_front(node, heap.size() - 1);
       ++version;
     }
     void remove(LruLinks& node) {
-      LruLinks** place = &bucket(node.hash);
-      while (*place != &node) place = &(*place)->next;
-      *place = node.next;
-      unlink(node);
-      --count;
+      LruLinks** link = &bucket(node.hash);
+      while (*link != &node) link = &(*link)->next;
+      *link = node.next;
+      LruLinks& last = *heap.back();
+      heap.pop_back();
+      if (&last != &node) {
+        move_back(last, node.place);
+        move_to_front(last, last.place);
+      }
       ++version;
+    }
+
+   private:
+    void put_at(LruLinks& node, size_t place) {
+      heap[place] = &node;
+      node.place = place;
+    }
+    // From `place` on, until its parent is no later; the one that stands there is overwritten.
+    void move_to_front(LruLinks& node, size_t place) {
+      for (; place > 0 && node.known_tick < heap[(place - 1) / 2]->known_tick; place = (place - 1) / 2)
+        put_at(*heap[(place - 1) / 2], place);
+      put_at(node, place);
+    }
+    // The same, until its children are no earlier.
+    void move_back(LruLinks& node, size_t place) {
+      for (size_t child; (child = 2 * place + 1) < heap.size(); place = child) {
+        if (child + 1 < heap.size() && heap[child + 1]->known_tick < heap[child]->known_tick) ++child;
+        if (heap[child]->known_tick >= node.known_tick) break;
+        put_at(*heap[child], place);
+      }
+      put_at(node, place);
     }
     void grow() {
       std::vector<LruLinks*> old(buckets.size() * 2);
@@ -225,16 +244,17 @@ class ShardedLru {
       uint64_t oldest_tick = 0;
       for (Shard& shard : shards_) {
         const std::lock_guard lock(shard.mutex);
-        if (shard.oldest == nullptr || (chosen != nullptr && shard.oldest->tick >= oldest_tick)) continue;
+        const Node* const oldest = shard.oldest();
+        if (oldest == nullptr || (chosen != nullptr && oldest->tick >= oldest_tick)) continue;
         chosen = &shard;
-        oldest_tick = shard.oldest->tick;
+        oldest_tick = oldest->tick;
       }
       if (chosen == nullptr) return;
       const std::lock_guard lock(chosen->mutex);
-      if (chosen->oldest == nullptr) continue;
-      Node& node = static_cast<Node&>(*chosen->oldest);
-      take_out(*chosen, node);
-      push(removed, node);
+      Node* const node = chosen->oldest();
+      if (node == nullptr) continue;
+      take_out(*chosen, *node);
+      push(removed, *node);
       evictions_.fetch_add(1, std::memory_order_relaxed);
     }
   }
