@@ -178,6 +178,7 @@ class FastTokenizer::Batch {
     IdBuffer ids;
     for (size_t i; (i = next_task_.fetch_add(1, std::memory_order_relaxed)) < tasks_.size();) {
       ids.cut_to(0);
+      ids.expect(kTaskBytes + IdBuffer::kSlack);  // Mostly enough; large enough to be kept for the next batch.
       do_task(tasks_[i], scratch, ids);
       put_in_place(i, ids);
     }
