@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kMinPooled = size_t{256} << 10;
 constexpr size_t kMaxKept = size_t{64} << 20;
 constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kMinHuge = 2 * kHugePage;
+constexpr size_t kMinHuge = kHugePage;
 
 // Stands before the memory that is handed out.
 struct alignas(64) Header {

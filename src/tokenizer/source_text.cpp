@@ -69,7 +69,10 @@ template <typename Unit>
 Result<std::string_view> converted(const SourceText& text, size_t begin, size_t end, TextBuffer& buffer) {
   constexpr size_t kMostBytes = sizeof(Unit) == 1 ? 2 : sizeof(Unit) == 2 ? 3 : 4;  // Of a unit as UTF-8.
   const size_t count = end - begin;
-  if (buffer.size() < count * kMostBytes + kUtf8Slack) buffer.resize(count * kMostBytes + kUtf8Slack);
+  if (buffer.size() < count * kMostBytes + kUtf8Slack) {
+    buffer.clear();  // What it holds need not be copied.
+    buffer.resize(count * kMostBytes + kUtf8Slack);
+  }
   size_t at = 0;
   const char* const written =
       write_utf8(static_cast<const Unit*>(text.data) + begin, count, buffer.data(), at);

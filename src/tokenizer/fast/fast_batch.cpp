@@ -178,7 +178,7 @@ class FastTokenizer::Batch {
     IdBuffer ids;
     for (size_t i; (i = next_task_.fetch_add(1, std::memory_order_relaxed)) < tasks_.size();) {
       ids.cut_to(0);
-      ids.expect(kTaskBytes + IdBuffer::kSlack);  // Mostly enough; large enough to be kept for the next batch.
+      ids.expect(kTaskBytes + IdBuffer::kSlack);  // Mostly enough, and kept for the next batch.
       do_task(tasks_[i], scratch, ids);
       put_in_place(i, ids);
     }
@@ -199,10 +199,12 @@ class FastTokenizer::Batch {
       count_ += tasks_[placed_].made.size();
     }
     const size_t last = placed_;
-    while (!all_.has_room_for(count_)) {
+    while (all_.room() < count_) {
       if (copying_ > 0) {
         copies_end_.wait(lock);
       } else {
+        // All before this task is in its place, but for others that wait for room.
+        all_.advance_to(all_.data() + std::min<size_t>(tasks_[number].first_id, all_.room()));
         all_.expect(likely_count(count_, last));
       }
     }

@@ -42,7 +42,7 @@ class IdBuffer {
   }
   std::span<const uint32_t> from(size_t first) const { return {ids_.data() + first, used_ - first}; }
 
-  bool has_room_for(size_t count) const { return ids_.size() >= count; }
+  size_t room() const { return ids_.size(); }  // For all, used or not.
 
   TokenIds take() && {
     ids_.resize(used_);
@@ -51,13 +51,21 @@ class IdBuffer {
 
   // Where it is known how many there will be about, nothing is copied while they come.
   void expect(size_t count) {
-    if (ids_.size() < count) ids_.resize(count);
+    if (room() < count) extend_to(count);
   }
 
   static constexpr size_t kSlack = 8;
 
  private:
-  void grow(size_t count) { ids_.resize(used_ + count + used_ / 2 + 1024); }
+  void grow(size_t count) { extend_to(used_ + count + used_ / 2 + 1024); }
+
+  // The vector would copy all that it has, of which most may never have been touched.
+  void extend_to(size_t count) {
+    TokenIds longer;
+    longer.resize(count);
+    if (used_ > 0) std::memcpy(longer.data(), ids_.data(), used_ * sizeof(uint32_t));
+    ids_.swap(longer);
+  }
 
   TokenIds ids_;  // Longer than what is used: growing does not touch the memory.
   size_t used_ = 0;
