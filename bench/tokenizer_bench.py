@@ -36,7 +36,10 @@ BYTE_LEVEL = ["gpt2", "llama3", "qwen2"]
 OTHERS = ["bert-minilm", "t5", "llama2"]
 WORKLOADS = ["long", "short", "code", "chinese"]
 SLOW = {"hf": 20, "tiktoken": 4}  # These get every so many'th document.
-DEBIAN_TEXTS = ["manpages-zh", "debian-reference-zh-cn", "debian-reference-en", "debian-faq", "manpages-dev"]
+DEBIAN_TEXTS = [
+    *("debian-reference-en", "debian-faq", "manpages-dev"),
+    *("manpages-zh", "debian-reference-zh-cn", "maint-guide-zh-cn", "debian-handbook", "libreoffice-help-zh-cn"),
+]
 
 
 # ------------------------------------------------------------------------------------------------------ documents
@@ -87,7 +90,7 @@ def documents(workload: str) -> list[str]:
     if workload == "chinese":
         lines = [
             "\n".join(line for line in text.split("\n") if re.search("[\u4e00-\u9fff]", line))
-            for text in texts_below(debian, ["zh_CN/*/*.gz", "*.zh-cn.html"], 20_000_000)
+            for text in texts_below(debian, ["zh_CN/*/*.gz", "*.zh-cn.html", "zh-CN/*.html", "zh-CN/text/**/*.html"], 20_000_000)
         ]
         return [text for text in lines if len(text) > 50]
     english = texts_below(debian, ["*.en.html", "man2/*.gz", "man3/*.gz", "debian-faq*.txt.gz"], 20_000_000)
