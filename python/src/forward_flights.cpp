@@ -1,7 +1,11 @@
 #include "forward_flights.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <chrono>
+#include <new>
+#include <set>
 
 #include "base/tick_clock.h"
 #include "forward_bindings.h"
@@ -26,7 +30,64 @@ nb::object flights_in_context() {
   return flights == nullptr ? nb::object() : nb::steal(flights);
 }
 
+// Every table there is, for fork(). Never destroyed.
+struct Registry {
+  std::mutex mutex;
+  std::set<FlightTable*> tables;
+};
+Registry& registry() {
+  static auto* const only = new Registry;
+  return *only;
+}
+
 }  // namespace
+
+struct FlightForkHandlers {
+  static void before() {
+    registry().mutex.lock();
+    for (FlightTable* table : registry().tables) table->mutex_.lock();
+  }
+  static void unlock_all() {
+    for (FlightTable* table : registry().tables) table->mutex_.unlock();
+    registry().mutex.unlock();
+  }
+  static void in_child() {
+    for (FlightTable* table : registry().tables) table->begin_child();
+    unlock_all();
+  }
+  static void install() {
+    [[maybe_unused]] static const int installed = pthread_atfork(&before, &unlock_all, &in_child);
+  }
+};
+
+FlightTable::FlightTable() {
+  FlightForkHandlers::install();
+  const std::lock_guard lock(registry().mutex);
+  registry().tables.insert(this);
+}
+
+FlightTable::~FlightTable() {
+  const std::lock_guard lock(registry().mutex);
+  registry().tables.erase(this);
+}
+
+// Runs no Python code and touches no reference count.
+void FlightTable::begin_child() {
+  const uint64_t survivor = PyThread_get_thread_ident();
+  for (auto place = flights_.begin(); place != flights_.end();) {
+    Flight& flight = flight_of(place->second);
+    new (&flight.ended) std::condition_variable;  // Those that waited exist in the parent only.
+    if (flight.thread == survivor) {
+      ++place;
+      continue;
+    }
+    flight.state = Flight::State::abandoned;
+    lost_.push_back(std::move(place->second));
+    place = flights_.erase(place);
+    ++version_;
+  }
+  std::erase_if(waits_, [&](const Wait& wait) { return wait.blocked_thread != 0 && wait.blocked_thread != survivor; });
+}
 
 Flight::~Flight() {
   Py_XDECREF(value);

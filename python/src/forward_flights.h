@@ -56,6 +56,11 @@ inline Flight& flight_of(nanobind::handle flight) { return *nanobind::inst_ptr<F
 
 class FlightTable {
  public:
+  FlightTable();
+  ~FlightTable();
+  FlightTable(const FlightTable&) = delete;
+  FlightTable& operator=(const FlightTable&) = delete;
+
   enum class Role {
     hit,   // Somebody finished it since the caller looked: `value`.
     lead,  // The caller computes `flight`, and must end it.
@@ -87,6 +92,10 @@ class FlightTable {
   void call_when_done(Flight& flight, nanobind::handle callback);
 
  private:
+  friend struct FlightForkHandlers;
+  // In a child that was forked: flights of threads that exist in the parent only are abandoned.
+  void begin_child();
+
   struct Wait {
     uint64_t number;
     const Flight* target;
@@ -104,6 +113,7 @@ class FlightTable {
   uint64_t version_ = 0;
   std::vector<Wait> waits_;
   uint64_t next_wait_ = 1;
+  std::vector<nanobind::object> lost_;  // Flights that fork() left without a thread.
 };
 
 // The flights around the caller, as the context variable has them; and the same with one more, until the end of the scope.

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -428,3 +429,40 @@ def test_a_blocking_call_inside_a_task_does_not_wait_for_its_own_loop() -> None:
         return blocking, await task
 
     assert run(main()) == ("by itself", "from the task")
+
+
+def test_a_forked_child_does_not_wait_for_threads_of_its_parent(in_child: Callable[..., Any]) -> None:
+    inst = BackendInstrumentation()
+    go, computed = threading.Event(), []
+
+    def compute() -> str:
+        computed.append(1)
+        assert go.wait(SECONDS)
+        return "parent"
+
+    def child() -> tuple[str, list[str], int]:
+        signal.alarm(SECONDS)
+        one = inst.cached("op", "base", "prompt", 1, lambda: "child")
+        return one, inst.cached_batch("op", "base", ["prompt", "other"], 1, lambda missing: ["child"] * len(missing)), len(inst.cache)
+
+    with ThreadPoolExecutor(3) as pool:
+        asking = [pool.submit(inst.cached, "op", "base", "prompt", 1, compute) for _ in range(3)]
+        wait_until(lambda: computed)
+        time.sleep(0.1)  # So that the others wait.
+        assert in_child(child) == ("child", ["child", "child"], 2)
+        go.set()
+        assert [one.result(SECONDS) for one in asking] == ["parent"] * 3
+    assert len(computed) == 1
+
+
+def test_a_compute_that_forks_goes_on_in_both_processes(in_child: Callable[..., Any]) -> None:
+    inst = BackendInstrumentation()
+
+    def compute() -> tuple[str, str]:
+        signal.alarm(SECONDS)
+        told = in_child(lambda: inst.cached("op", "base", "prompt", 1, lambda: "the child, in the middle of the same"))
+        signal.alarm(0)
+        return "parent", told
+
+    assert inst.cached("op", "base", "prompt", 1, compute) == ("parent", "the child, in the middle of the same")
+    assert inst.cached("op", "base", "prompt", 1, lambda: "again") == ("parent", "the child, in the middle of the same")
