@@ -13,28 +13,32 @@ using namespace nb::literals;
 
 namespace lmemo::python {
 
+namespace {
+
+// Of a value that cannot be shown, its type is: that costs a line its text, and not the caller his lookup.
+std::string text_or_type(PyObject* text, nb::handle value) {
+  if (text != nullptr) return utf8_of(nb::steal(text));
+  if (!PyErr_ExceptionMatches(PyExc_Exception)) throw nb::python_error();
+  PyErr_Clear();
+  return std::string("<") + Py_TYPE(value.ptr())->tp_name + ">";
+}
+
+}  // namespace
+
 std::string json_of(nb::handle value) {
   if (value.is_none()) return "null";
   if (PyBool_Check(value.ptr())) return value.ptr() == Py_True ? "true" : "false";
   if (PyUnicode_Check(value.ptr())) return json_quoted(utf8_of(value));
-  if (PyLong_CheckExact(value.ptr())) return utf8_of(nb::steal(PyObject_Str(value.ptr())));
-  if (PyFloat_CheckExact(value.ptr()) && std::isfinite(PyFloat_AS_DOUBLE(value.ptr())))
-    return utf8_of(nb::steal(PyObject_Repr(value.ptr())));
-  const nb::object text = nb::steal(PyObject_Str(value.ptr()));
-  if (!text.is_valid()) throw nb::python_error();
-  return json_quoted(utf8_of(text));
+  const std::string text = text_or_type(PyObject_Str(value.ptr()), value);
+  const bool is_number = PyLong_CheckExact(value.ptr()) ||
+                         (PyFloat_CheckExact(value.ptr()) && std::isfinite(PyFloat_AS_DOUBLE(value.ptr())));
+  return is_number && !text.starts_with('<') ? text : json_quoted(text);
 }
 
 std::string trace_label_of(const KeyView& key) {
   const nb::handle prompt(key.part[2]);
-  std::string text;
-  if (PyUnicode_Check(prompt.ptr())) {
-    text = utf8_of(prompt);
-  } else {
-    const nb::object shown = nb::steal(PyObject_Repr(prompt.ptr()));
-    if (!shown.is_valid()) throw nb::python_error();
-    text = utf8_of(shown);
-  }
+  const std::string text =
+      PyUnicode_Check(prompt.ptr()) ? utf8_of(prompt) : text_or_type(PyObject_Repr(prompt.ptr()), prompt);
   return trace_label(json_of(key.part[1]), json_quoted(trace_prompt_hash(text)), json_of(key.part[3]),
                      json_of(key.part[0]));
 }
@@ -76,6 +80,18 @@ void TraceObject::flush() {
 
 namespace {
 
+double number_of(nb::handle value) {
+  const double number = PyFloat_AsDouble(value.ptr());
+  if (number == -1.0 && PyErr_Occurred()) throw nb::python_error();
+  return number;
+}
+
+bool is_true(nb::handle value) {
+  const int answer = PyObject_IsTrue(value.ptr());
+  if (answer < 0) throw nb::python_error();
+  return answer == 1;
+}
+
 // An event made by somebody else: anything with these attributes.
 void write_event(TraceObject& self, nb::handle event) {
   if (self.writer() == nullptr) return;
@@ -83,10 +99,10 @@ void write_event(TraceObject& self, nb::handle event) {
                                         json_of(event.attr("top_k")), json_of(event.attr("op")));
   const std::string probe = json_of(event.attr("probe"));
   TraceEvent line{.label = label, .probe = probe};
-  line.time_seconds = nb::cast<double>(event.attr("ts"));
-  line.wall_ms = nb::cast<double>(event.attr("wall_ms"));
+  line.time_seconds = number_of(event.attr("ts"));
+  line.wall_ms = number_of(event.attr("wall_ms"));
   line.flags = TraceEvent::has_time;
-  if (nb::cast<bool>(nb::bool_(event.attr("hit")))) line.flags |= TraceEvent::hit;
+  if (is_true(event.attr("hit"))) line.flags |= TraceEvent::hit;
   self.writer()->write(line);
 }
 
@@ -94,7 +110,7 @@ void write_event(TraceObject& self, nb::handle event) {
 
 void init_forward_trace(nb::module_& m) {
   nb::class_<TraceObject>(
-      m, "TraceWriter",
+      m, "TraceWriter", nb::is_weak_referenceable(),
       "One JSON object a line for every lookup: ts, probe, view_id, prompt_hash, top_k, op, wall_ms, hit.\n\n"
       "None for the path: nothing is done. Else the parents are made and lines are appended, by a "
       "background thread, whole lines in batches, at least every second, at close() and at exit.")
@@ -102,7 +118,7 @@ void init_forward_trace(nb::module_& m) {
           "__init__", [](TraceObject* self, nb::handle path) { new (self) TraceObject(path); },
           "path"_a.none() = nb::none(),
           nb::sig("def __init__(self, path: str | os.PathLike[str] | None = None) -> None"))
-      .def("write", &write_event, "event"_a, nb::sig("def write(self, event: Any) -> None"),
+      .def("write", &write_event, "event"_a.none(), nb::sig("def write(self, event: Any) -> None"),
            "Adds a line from an object with the members as attributes. After close() it is ignored.")
       .def("flush", &TraceObject::flush, "Returns when every line written before is in the file.")
       .def("close", &TraceObject::close, "Flushes and lets go of the file. A second call does nothing.")

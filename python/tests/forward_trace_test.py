@@ -11,6 +11,8 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,30 @@ def test_closing_twice_is_fine_and_a_write_after_that_is_ignored(tmp_path: Path)
     with TraceWriter(tmp_path / "t") as again:
         again.write(event())
     assert len(lines_of(tmp_path / "t")) == 2
+
+
+def test_events_made_by_hand_may_hold_any_number(tmp_path: Path) -> None:
+    with TraceWriter(tmp_path / "t") as trace:
+        trace.write(event(ts=12, wall_ms=True, hit=1))
+        trace.write(event(ts=Fraction(1, 4), wall_ms=Decimal("0.5"), hit=""))
+        with pytest.raises(TypeError, match="must be real number, not str"):
+            trace.write(event(ts="now"))
+        with pytest.raises(AttributeError, match="op"):
+            trace.write(None)
+    assert [(line["ts"], line["wall_ms"], line["hit"]) for line in lines_of(tmp_path / "t")] == [(12, 1, True), (0.25, 0.5, False)]
+    TraceWriter(None).write(None)
+
+
+def test_what_cannot_be_shown_costs_its_text_and_not_the_lookup(tmp_path: Path) -> None:
+    class Silent:
+        def __repr__(self) -> str:
+            raise ValueError("I do not say")
+
+    with BackendInstrumentation(trace_path=tmp_path / "t") as inst:
+        inst.set_current_probe(Silent())  # type: ignore[arg-type]
+        assert inst.cached("op", "base", Silent(), 10**5000, lambda: "value") == "value"
+    [line] = lines_of(tmp_path / "t")
+    assert (line["probe"], line["top_k"], line["prompt_hash"]) == ("<Silent>", "<int>", _prompt_hash("<Silent>"))
 
 
 def test_any_text_comes_back(tmp_path: Path) -> None:

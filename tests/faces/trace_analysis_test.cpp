@@ -139,6 +139,17 @@ TEST_CASE("texts are told apart by what they mean, not by how they are written")
   CHECK(report.by_probe.contains("\xF0\x9F\x98\x80\xED\xA0\x80"));
 }
 
+TEST_CASE("names that are no texts are names as they are written, and no error is no failure") {
+  const TraceReport report = report_of(
+      "{\"ts\": 1, \"op\": null, \"view_id\": 3, \"prompt_hash\": \"a\", \"top_k\": null, \"wall_ms\": 1, "
+      "\"hit\": false, "
+      "\"error\": null}\n");
+  CHECK(report.malformed == 0);
+  CHECK(report.total.misses == 1);
+  CHECK(report.by_op.contains("null"));
+  CHECK(report.by_view.contains("3"));
+}
+
 TEST_CASE("a file that is not there is an error with its name") {
   const auto report = analyse_trace("/nowhere/trace.jsonl");
   REQUIRE_FALSE(report.ok());

@@ -135,6 +135,13 @@ class Cursor {
     return text_.substr(start, at_ - start);
   }
 
+  // A text, or whatever else somebody has for a name, as it is written.
+  Result<std::string> text_or_written() {
+    if (peek() == '"') return text();
+    LMEMO_ASSIGN(const std::string_view written, skip());
+    return std::string(written);
+  }
+
   bool is_at_end() {
     peek();
     return at_ == text_.size();
@@ -186,10 +193,10 @@ Status read_member(Cursor& cursor, const std::string& name, TraceLine& line, uns
   } else if (name == "waited") {
     LMEMO_ASSIGN(line.has_waited, cursor.boolean());
   } else if (name == "op") {
-    LMEMO_ASSIGN(line.op, cursor.text());
+    LMEMO_ASSIGN(line.op, cursor.text_or_written());
     found |= kOp;
   } else if (name == "view_id") {
-    LMEMO_ASSIGN(line.view_id, cursor.text());
+    LMEMO_ASSIGN(line.view_id, cursor.text_or_written());
     found |= kView;
   } else if (name == "prompt_hash") {
     LMEMO_ASSIGN(line.prompt_hash, cursor.text());
@@ -198,7 +205,7 @@ Status read_member(Cursor& cursor, const std::string& name, TraceLine& line, uns
     LMEMO_ASSIGN(line.probe, cursor.text());
   } else {
     LMEMO_ASSIGN(const std::string_view written, cursor.skip());
-    if (name == "error") line.has_failed = true;
+    if (name == "error") line.has_failed = written != "null";
     if (name == "top_k") {
       line.top_k = written;
       found |= kTopK;
