@@ -49,6 +49,11 @@ bool is_true(const nb::object& object) { return PyObject_IsTrue(object.ptr()) ==
 // What lmemo/forward.py knows of dataclasses.
 nb::object helper(const char* name) { return nb::module_::import_("lmemo.forward").attr(name); }
 
+// Made without running the code of the class: what was stored is the fields.
+nb::object bare_object_of(const nb::object& type) {
+  return nb::borrow(reinterpret_cast<PyObject*>(&PyBaseObject_Type)).attr("__new__")(type);
+}
+
 class Encoder {
  public:
   Encoder(std::string& out, bool as_float16) : writer_(out), as_float16_(as_float16) {}
@@ -163,9 +168,8 @@ class Encoder {
 
   bool record(PyObject* value, int depth) {
     const nb::object type = nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(value)));
-    for (PyTypeObject* builtin : {&PyTuple_Type, &PyList_Type, &PyDict_Type, &PyUnicode_Type, &PyLong_Type,
-                                  &PyFloat_Type, &PyBytes_Type, &PySet_Type, &PyFrozenSet_Type})
-      if (PyObject_TypeCheck(value, builtin)) return false;
+    // A list, an exception or the like keeps more than its fields. Raises for those.
+    static_cast<void>(bare_object_of(type));
     const nb::object name = helper("_name_of")(type);
     const nb::object fields = helper("_fields_of")(type);
     const auto count = static_cast<uint64_t>(PyTuple_GET_SIZE(fields.ptr()));
@@ -282,9 +286,7 @@ class Decoder {
     const std::string name(item.text);
     const nb::object type = helper("_class_of")(text(item.text));
     nb::object fields = helper("_fields_of")(type);
-    // Made without running its code: what was stored is the fields.
-    const nb::object base = nb::borrow(reinterpret_cast<PyObject*>(&PyBaseObject_Type));
-    nb::object made = base.attr("__new__")(type);
+    nb::object made = bare_object_of(type);
     std::string found_names;
     uint64_t matching = 0;
     for (uint64_t i = 0; i < item.count; ++i) {
@@ -353,7 +355,15 @@ class Decoder {
 
 bool encode_value(nb::handle value, bool as_float16, std::string& out) {
   out.clear();
-  return Encoder(out, as_float16).value(value);
+  try {
+    return Encoder(out, as_float16).value(value);
+  } catch (nb::python_error& error) {
+    // Code of the value's own class ran, and failed. That costs a place in the store, not the result.
+    if (!error.matches(PyExc_Exception)) throw;
+    return false;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 Result<nb::object> decode_value(Bytes bytes) { return Decoder(bytes).value(); }

@@ -10,7 +10,7 @@
 
 namespace lmemo::python {
 
-// False if a part of the value has no codec: it then stays in memory. Raises only what is no matter of types (memory).
+// False if a part of the value has no codec, or cannot be read: it then stays in memory. Raises only what ends programs (KeyboardInterrupt).
 bool encode_value(nanobind::handle value, bool as_float16, std::string& out);
 
 // The value. An error (corruption, incompatible version) for bytes that hold none. Raises lmemo.Incompatible if it is of a class that is

@@ -98,6 +98,31 @@ def with_more(value: Any) -> Any:
     return value
 
 
+@register
+@dataclasses.dataclass
+class Failure(Exception):
+    reason: str
+
+
+class Odd:
+    """Has every attribute, and none of them is of use."""
+
+    def __getattr__(self, name: str) -> Any:
+        return None
+
+
+@dataclasses.dataclass(repr=False)
+class Closed:
+    """Can no longer be read."""
+
+    rows: int
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "rows":
+            raise RuntimeError("closed")
+        return super().__getattribute__(name)
+
+
 def nested(depth: int) -> Any:
     value: Any = 1
     for _ in range(depth):
@@ -109,6 +134,7 @@ NOT_STORED: list[Any] = [
     object(), {1, 2}, frozenset(), 1j, bytearray(b"x"), range(3), lambda: 1, int, Named, Text("text"), Pair(1, 2), OrderedDict(a=1),
     Listed("x"), [object()], {"a": {1}}, (Text(""),), np.array([object()]), np.array(["text"]), np.array([1], ">i4"), np.ma.array([1]),
     np.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")]), np.datetime64("2020-01-01"), np.longdouble(1), with_more(Named("x")), nested(66),
+    Failure("x"), Odd(), Closed(1),
 ]  # fmt: skip
 
 
@@ -120,6 +146,22 @@ def test_what_has_no_codec_stays_in_memory_and_is_counted(value: Any) -> None:
     assert inst.cached("op", "base", "prompt", 1, lambda: value) is value
     assert inst.cached("op", "base", "prompt", 1, never) is value
     assert (inst.stats.memory_only, inst.stats.stored, store.stats().entries) == (1, 0, 0)
+
+
+def test_a_value_without_room_for_its_bytes_stays_in_memory(run_python: Callable[..., str]) -> None:
+    assert run_python("""
+import resource, threading
+from lmemo.forward import BackendInstrumentation
+inst = BackendInstrumentation(store=store)
+value = bytes(200 << 20)
+with open("/proc/self/statm") as file: taken = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (taken + (100 << 20), resource.RLIM_INFINITY))
+assert inst.cached("op", "base", "prompt", 1, lambda: value) is value
+asking = threading.Thread(target=lambda: print(inst.cached("op", "base", "prompt", 1, lambda: 1) is value))
+asking.start()
+asking.join(20)
+print(inst.stats.memory_only, inst.stats.stored, inst.stats.failures)
+""") == "True\n1 0 0\n"
 
 
 def test_a_value_that_contains_itself_stays_in_memory() -> None:
