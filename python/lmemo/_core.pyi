@@ -1152,6 +1152,8 @@ class Instrumentation:
     def put(self, op: str, view_id: str, prompt: Any, top_k: Any, value: Any) -> None:
         """Keeps a result that was computed elsewhere. Counts no lookup."""
 
+def checked_results(given: object | None, count: int, op: object | None, view_id: object | None) -> object: ...
+
 class ActivationKeys:
     """The keys of one model's activations."""
 

@@ -305,7 +305,10 @@ class BackendInstrumentation(_core.Instrumentation):
             if leads:
                 indices = [index for index, _ in leads.values()]
                 values = await self._compute(
-                    [flight for _, flight in leads.values()], lambda: compute_misses(indices), tuple, is_batch=True
+                    [flight for _, flight in leads.values()],
+                    lambda: compute_misses(indices),
+                    lambda given: _core.checked_results(given, len(indices), op, view_id),
+                    is_batch=True,
                 )
                 for index, value in zip(indices, values):
                     results[index] = value
@@ -340,11 +343,6 @@ class BackendInstrumentation(_core.Instrumentation):
                 given = await given
             wall_seconds = _time.perf_counter() - began
             values = values_of(given)
-            if len(values) != len(flights):
-                raise RuntimeError(
-                    f"backend bug: compute_misses returned {len(values)} values for {len(flights)} misses; it must return one for each index it "
-                    "is given, in their order; nothing was stored"
-                )
             if is_batch:
                 self._note_batch(len(flights))
             return [self._finish(flight, value, wall_seconds / len(flights)) for flight, value in zip(flights, values)]

@@ -47,6 +47,15 @@ void add_method(Class& cls, PyMethodDef& method) {
   cls.attr(method.ml_name) = nanobind::steal(PyDescr_NewMethod(type, &method));
 }
 
+// What such a method is called on; nullptr with a RuntimeError if a subclass has not called __init__() of its base.
+template <typename T>
+T* ready(PyObject* self) {
+  if (nanobind::inst_ready(self)) [[likely]]
+    return nanobind::inst_ptr<T>(self);
+  PyErr_Format(PyExc_RuntimeError, "%.200s: super().__init__() was not called", Py_TYPE(self)->tp_name);
+  return nullptr;
+}
+
 // "maxsize must be positive; got N" if it is not.
 uint64_t checked_maxsize(nanobind::handle maxsize);
 

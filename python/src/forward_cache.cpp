@@ -110,20 +110,22 @@ namespace {
 PyObject* cache_get(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   PyObject* given[1];
   static const ArgumentNames kNames("get", {"key"});
-  if (!kNames.read(arguments, count, names, given)) return nullptr;
+  auto* const cache = ready<ForwardCache>(self);
+  if (cache == nullptr || !kNames.read(arguments, count, names, given)) return nullptr;
   KeyView key;
   if (!KeyView::of_object(given[0], key)) return nullptr;
-  if (PyObject* value = nb::inst_ptr<ForwardCache>(self)->find(key, ticks_now())) return value;
+  if (PyObject* value = cache->find(key, ticks_now())) return value;
   return PyErr_Occurred() ? nullptr : Py_NewRef(miss_sentinel());
 }
 
 PyObject* cache_put(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   PyObject* given[2];
   static const ArgumentNames kNames("put", {"key", "value"});
-  if (!kNames.read(arguments, count, names, given)) return nullptr;
+  auto* const cache = ready<ForwardCache>(self);
+  if (cache == nullptr || !kNames.read(arguments, count, names, given)) return nullptr;
   KeyView key;
   if (!KeyView::of_object(given[0], key)) return nullptr;
-  if (!nb::inst_ptr<ForwardCache>(self)->put(key, given[1], ticks_now())) return nullptr;
+  if (!cache->put(key, given[1], ticks_now())) return nullptr;
   Py_RETURN_NONE;
 }
 
@@ -180,7 +182,7 @@ void make_cache(ForwardCache* self, nb::handle maxsize, nb::handle max_bytes, nb
 }
 
 void init_forward_cache(nb::module_& m) {
-  nb::class_<ForwardCache> cache(m, "ForwardCache", nb::type_slots(kSlots),
+  nb::class_<ForwardCache> cache(m, "ForwardCache", nb::type_slots(kSlots), nb::is_weak_referenceable(),
                                  "Values by any hashable key; the least recently used go first. Safe under "
                                  "threads; a hit takes no global lock.\n\n"
                                  "    cache = ForwardCache(maxsize=256, max_bytes=\"2GiB\")\n"

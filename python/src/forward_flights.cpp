@@ -86,7 +86,8 @@ void FlightTable::begin_child() {
     place = flights_.erase(place);
     ++version_;
   }
-  std::erase_if(waits_, [&](const Wait& wait) { return wait.blocked_thread != 0 && wait.blocked_thread != survivor; });
+  std::erase_if(
+      waits_, [&](const Wait& wait) { return wait.blocked_thread != 0 && wait.blocked_thread != survivor; });
 }
 
 Flight::~Flight() {

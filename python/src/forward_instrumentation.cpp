@@ -23,6 +23,39 @@ void raise(nb::handle error) {
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
 }
 
+// Whatever was thrown, as what Python raises.
+nb::python_error as_python_error(std::exception& thrown) {
+  if (auto* const error = dynamic_cast<nb::python_error*>(&thrown))
+    error->restore();
+  else
+    PyErr_SetString(dynamic_cast<std::bad_alloc*>(&thrown) ? PyExc_MemoryError : PyExc_RuntimeError,
+                    thrown.what());
+  return nb::python_error();
+}
+
+// One for each miss, as a tuple.
+nb::object checked_results(nb::handle given, Py_ssize_t count, nb::handle op, nb::handle view_id) {
+  // Iterating over these would give what nobody meant: the keys, or another order.
+  if (PyDict_Check(given.ptr()) || PyAnySet_Check(given.ptr())) {
+    PyErr_Format(
+        PyExc_TypeError,
+        "backend bug: compute_misses returned a %.80s; it must return a list with one result for each index "
+        "it is given, in their order (%.80R of %.80R); nothing was stored",
+        Py_TYPE(given.ptr())->tp_name, op.ptr(), view_id.ptr());
+    throw nb::python_error();
+  }
+  nb::object results = or_raise(PySequence_Tuple(given.ptr()));
+  if (PyTuple_GET_SIZE(results.ptr()) != count) {
+    PyErr_Format(
+        PyExc_RuntimeError,
+        "backend bug: compute_misses returned %zd values for %zd misses; it must return one for each index "
+        "it is given, in their order (%.80R of %.80R); nothing was stored",
+        PyTuple_GET_SIZE(results.ptr()), count, op.ptr(), view_id.ptr());
+    throw nb::python_error();
+  }
+  return results;
+}
+
 uint64_t ticks_of(double seconds) {
   return static_cast<uint64_t>(std::max(0.0, seconds) / seconds_per_tick());
 }
@@ -203,7 +236,8 @@ PyObject* Instrumentation::compute_alone(const nb::object& flight, PyObject* com
     nb::object kept = keep(flight, value);
     note_miss(under_way, wall_ticks);
     return kept.release().ptr();
-  } catch (nb::python_error& error) {
+  } catch (std::exception& thrown) {
+    nb::python_error error = as_python_error(thrown);
     const uint64_t wall_ticks = ticks_since(start_ticks);
     flights_.fail(under_way, error.value().ptr());
     note_failure(under_way, error.value(), wall_ticks);
@@ -302,7 +336,8 @@ PyObject* Instrumentation::cached_batch(PyObject* op, PyObject* view_id, PyObjec
     for (const size_t index : missing) batch_begin(batch, index);
     if (!batch.leads.empty()) batch_compute(batch);
     batch_wait(batch);
-  } catch (nb::python_error& error) {
+  } catch (std::exception& thrown) {
+    nb::python_error error = as_python_error(thrown);
     for (const Batch::Other& other : batch.others)
       if (other.wait_number != 0) flights_.leave(other.wait_number);
     for (const Batch::Lead& lead : batch.leads)
@@ -359,15 +394,7 @@ void Instrumentation::batch_compute(Batch& batch) {
       const InsideFlights inside(flights);
       values = or_raise(PyObject_CallOneArg(batch.compute, indices.ptr()));
     }
-    values = or_raise(PySequence_Tuple(values.ptr()));
-    if (PyTuple_GET_SIZE(values.ptr()) != count) {
-      PyErr_Format(PyExc_RuntimeError,
-                   "backend bug: compute_misses returned %zd values for %zd misses; it must return one for "
-                   "each index it is given, in "
-                   "their order (%.80R of %.80R); nothing was stored",
-                   PyTuple_GET_SIZE(values.ptr()), count, batch.op, batch.view_id);
-      throw nb::python_error();
-    }
+    values = checked_results(values, count, batch.op, batch.view_id);
   } catch (nb::python_error& error) {
     const uint64_t wall_ticks = ticks_since(start_ticks);
     for (const Batch::Lead& lead : batch.leads)
@@ -497,14 +524,14 @@ using Method = PyObject* (Instrumentation::*)(PyObject*, PyObject*, PyObject*, P
 
 template <Method method>
 PyObject* call(PyObject* self, PyObject* const* given) {
+  auto* const instrumentation = ready<Instrumentation>(self);
+  if (instrumentation == nullptr) return nullptr;
   try {
-    return (nb::inst_ptr<Instrumentation>(self)->*method)(given[0], given[1], given[2], given[3], given[4]);
-  } catch (nb::python_error& error) {
-    error.restore();
-  } catch (const std::exception& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
+    return (instrumentation->*method)(given[0], given[1], given[2], given[3], given[4]);
+  } catch (std::exception& thrown) {
+    as_python_error(thrown).restore();
+    return nullptr;
   }
-  return nullptr;
 }
 
 PyObject* cached(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
@@ -669,6 +696,7 @@ void init_forward_instrumentation(nb::module_& m) {
       .def("_outcome", &Instrumentation::outcome, "flight"_a, "wait_number"_a.none(), "wall_seconds"_a)
       .def("_leave", &Instrumentation::leave, "wait_number"_a)
       .def("_note_batch", &Instrumentation::note_batch, "prompts"_a);
+  m.def("checked_results", &checked_results, "given"_a.none(), "count"_a, "op"_a.none(), "view_id"_a.none());
   add_method(instrumentation, kCached);
   add_method(instrumentation, kCachedBatch);
 }

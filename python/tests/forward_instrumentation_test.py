@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import importlib
 import inspect
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from lmemo.forward import _MISS, BackendInstrumentation, BackendStats, ModelView
+from lmemo.forward import _MISS, BackendInstrumentation, BackendStats, ForwardCache, ModelView
 
 
 def never() -> Any:
@@ -157,6 +158,17 @@ def test_a_wrong_number_of_results_is_an_error_and_nothing_is_stored(count: int)
     assert len(inst.cache) == 0
     assert counters(inst.stats) == (0, 0, 0, 0, 0, 0)
     assert inst.cached_batch("op", "base", ["a", "b"], 1, lambda indices: [1, 2]) == [1, 2]
+
+
+@pytest.mark.parametrize("results", [{0: "one", 1: "two"}, {"one", "two"}, frozenset({1, 2})], ids=lambda results: type(results).__name__)
+def test_a_batch_that_answers_with_a_dict_or_a_set_is_an_error_and_nothing_is_stored(results: Any) -> None:
+    inst = BackendInstrumentation()
+    with pytest.raises(TypeError, match=f"backend bug: compute_misses returned a {type(results).__name__}; it must return a list"):
+        inst.cached_batch("op", "base", ["a", "b"], 1, lambda missing: results)
+    with pytest.raises(TypeError, match="backend bug"):
+        asyncio.run(inst.acached_batch("op", "base", ["a", "b"], 1, lambda missing: results))
+    assert len(inst.cache) == 0
+    assert (inst.stats.failures, inst.stats.total_lookups, inst.stats.batches_sent) == (4, 0, 0)
 
 
 def test_a_failing_batch_stores_nothing_and_keeps_what_was_there() -> None:
@@ -333,6 +345,25 @@ def test_subclasses_work() -> None:
     inst = Mine()
     assert inst.cached("op", "base", "prompt", 1, lambda: 1) == 1
     assert (inst.cache.maxsize, inst.name) == (7, "mine")
+
+
+def test_a_subclass_that_forgets_to_make_its_base_is_told() -> None:
+    class Mine(BackendInstrumentation):
+        def __init__(self) -> None:
+            self.name = "mine"
+
+    class Cache(ForwardCache):
+        def __init__(self) -> None:
+            pass
+
+    for ask in (
+        lambda: Mine().cached("op", "base", "prompt", 1, lambda: 1),
+        lambda: Mine().cached_batch("op", "base", ["prompt"], 1, lambda missing: missing),
+        lambda: Cache().get("key"),
+        lambda: Cache().put("key", 1),
+    ):
+        with pytest.raises(RuntimeError, match=r"(Mine|Cache): super\(\).__init__\(\) was not called"):
+            ask()
 
 
 def test_it_is_collected_when_results_refer_to_it() -> None:

@@ -7,9 +7,11 @@ a running backend, events are made by hand, errors are told by their words.
 from __future__ import annotations
 
 import copy
+import gc
 import json
 import pickle
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -183,6 +185,15 @@ def test_the_cache_alone_with_keys_and_a_sentinel_of_its_own() -> None:
     assert len(cache) == 0
     with pytest.raises(ValueError, match="maxsize must be positive; got 0"):
         ForwardCache(maxsize=0)
+
+
+def test_caches_and_traces_can_be_referred_to_weakly() -> None:
+    inst = BackendInstrumentation()
+    cache, trace = weakref.ref(inst.cache), weakref.ref(inst.trace)
+    assert (cache(), trace()) == (inst.cache, inst.trace)
+    del inst
+    gc.collect()
+    assert (cache(), trace()) == (None, None)
 
 
 def test_events_made_by_hand(tmp_path: Path) -> None:
