@@ -236,8 +236,8 @@ def measure_traces(rounds: int, scratch: Path) -> Iterator[dict[str, Any]]:
 def measure_threads(rounds: int) -> Iterator[dict[str, Any]]:
     inst = filled(BackendInstrumentation())
     lru = functools.lru_cache(maxsize=256)(lambda op, view_id, prompt, top_k: (1.0, True))
-    loops = 1200  # Long enough that starting threads does not count.
-    walls: dict[str, list[float]] = {"1 thread": [], "4 threads": [], "lru_cache by 1": [], "by 4": []}
+    loops = 6000  # Long enough that starting threads does not count, and that the GIL is handed over many times.
+    walls: dict[str, list[float]] = {"1 thread": [], "4 threads": [], "lru_cache by 1": [], "by 4": [], "callable() by 1": [], "by 4 too": []}
 
     def time_of(name: str, threads: int, ask: Callable[[int], float]) -> float:
         """CPU time of as many lookups by all threads together; the wall time from the first lookup to the last is noted."""
@@ -266,6 +266,14 @@ def measure_threads(rounds: int) -> Iterator[dict[str, Any]]:
     def theirs(loops: int) -> float:
         return seconds_per_plain_call(lru, loops)
 
+    def nothing(loops: int) -> float:
+        """callable() does next to nothing, in C: what is lost here is lost by whatever the threads call."""
+        prompts, start = PROMPTS, time.thread_time()
+        for _ in range(loops):
+            for prompt in prompts:
+                callable(prompt)
+        return (time.thread_time() - start) / (loops * len(prompts))
+
     samples = rounds_of(
         rounds,
         {
@@ -273,6 +281,8 @@ def measure_threads(rounds: int) -> Iterator[dict[str, Any]]:
             "4 threads": lambda: time_of("4 threads", 4, ours),
             "lru_cache by 1": lambda: time_of("lru_cache by 1", 1, theirs),
             "by 4": lambda: time_of("by 4", 4, theirs),
+            "callable() by 1": lambda: time_of("callable() by 1", 1, nothing),
+            "by 4 too": lambda: time_of("by 4 too", 4, nothing),
         },
     )
     ratio = median_ratio(samples["1 thread"], samples["4 threads"])
@@ -281,6 +291,7 @@ def measure_threads(rounds: int) -> Iterator[dict[str, Any]]:
     ratio, lru_ratio = median_ratio(walls["1 thread"], walls["4 threads"]), median_ratio(walls["lru_cache by 1"], walls["by 4"])
     yield line("4 threads by the clock, where the GIL is handed over, against 1 thread", nanoseconds(walls, *walls), ratio, at_least=1.0)
     yield line("functools.lru_cache by the clock", nanoseconds(walls, *walls), lru_ratio)
+    yield line("a function that does nothing by the clock", nanoseconds(walls, *walls), median_ratio(walls["callable() by 1"], walls["by 4 too"]))
 
 
 def requests(count: int) -> list[tuple[str, str]]:
