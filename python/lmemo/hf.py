@@ -128,7 +128,7 @@ class ScoringView:
         self.model = model
         self.tokenizer = tokenizer
         self.instrumentation = BackendInstrumentation() if instrumentation is None else instrumentation
-        self.max_length = max_length if max_length is not None else _max_length_of(model.config)
+        self.max_length = max_length if max_length is not None else _max_length_of(model)
         self.batch_size = batch_size
         self._name = view_id
         self._weights = weights
@@ -320,9 +320,22 @@ def _takes(model: Any, argument: str) -> bool:
     return argument in inspect.signature(inner.forward).parameters
 
 
-def _max_length_of(config: Any) -> int | None:
-    for name in ("max_position_embeddings", "n_positions", "max_sequence_length", "n_ctx"):
+def _max_length_of(model: Any) -> int | None:
+    config = model.config
+    if hasattr(config, "get_text_config"):  # Of a model that also sees or hears.
+        config = config.get_text_config()
+    for name in ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "n_ctx"):
         value = getattr(config, name, None)
         if isinstance(value, int) and value > 0:
-            return value
+            return value - _reserved_positions(model)
     return None
+
+
+def _reserved_positions(model: Any) -> int:
+    """RoBERTa and its kin count positions from the padding's on, so the first places of the table are nobody's."""
+    import torch
+
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, torch.nn.Embedding) and module.padding_idx is not None:
+            return int(module.padding_idx) + 1
+    return 0

@@ -23,7 +23,8 @@ def texts(count: int, seed: int = 0) -> list[str]:
     return [" ".join(chance.choices(WORDS, k=chance.randrange(1, 30))) for _ in range(count)]
 
 
-@pytest.fixture(scope="module", params=["gpt2", "llama"])
+# Positions that are learnt, turned, seen through a window, and told by the distance alone.
+@pytest.fixture(scope="module", params=["gpt2", "llama", "neox", "mistral", "bloom"])
 def model(request: pytest.FixtureRequest) -> Any:
     return tiny_model(kind=request.param)
 
@@ -120,6 +121,21 @@ def test_long_and_empty_inputs_are_refused_in_words() -> None:
     with pytest.raises(ValueError, match="batch_size"):
         ScoringView(tiny_model(), TOKENIZER, batch_size=0)
     assert view.rolling_logprob("the").logprobs.shape == (0,)
+
+
+def test_the_longest_input_is_what_the_model_takes() -> None:
+    from transformers import MptConfig, MptForCausalLM, RobertaConfig, RobertaForCausalLM
+
+    vocabulary = len(WORDS) + 3
+    of_roberta = RobertaConfig(vocab_size=vocabulary, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
+                               max_position_embeddings=10, is_decoder=True)  # fmt: skip
+    of_mpt = MptConfig(vocab_size=vocabulary, d_model=32, n_heads=2, n_layers=1, max_seq_len=8)
+    for model in (RobertaForCausalLM(of_roberta), MptForCausalLM(of_mpt)):
+        view = ScoringView(model, TOKENIZER)
+        assert view.max_length == 8
+        assert view.next_token_dist(" ".join(["the"] * 8)).vocab_size == vocabulary
+        with pytest.raises(ValueError, match="has 9 tokens; the model takes at most 8"):
+            view.next_token_dist(" ".join(["the"] * 9))
 
 
 def test_a_model_in_training_is_scored_without_dropout_and_stays_in_training() -> None:

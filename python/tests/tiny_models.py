@@ -21,16 +21,16 @@ def tiny_tokenizer(*, adds_bos: bool = False) -> Any:
 
 def tiny_model(seed: int = 0, *, kind: str = "gpt2", positions: int = 64) -> Any:
     import torch
-    from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+    from transformers import AutoModelForCausalLM, BloomConfig, GPT2Config, GPTNeoXConfig, LlamaConfig, MistralConfig
 
+    shared = dict(vocab_size=len(WORDS) + 3, bos_token_id=0, eos_token_id=1, initializer_range=0.4)
+    layers = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, max_position_embeddings=positions)
+    config = {
+        "gpt2": lambda: GPT2Config(n_positions=positions, n_embd=32, n_layer=2, n_head=2, **shared),
+        "llama": lambda: LlamaConfig(**layers, **shared),
+        "neox": lambda: GPTNeoXConfig(**layers, **shared),
+        "mistral": lambda: MistralConfig(**layers, num_key_value_heads=1, sliding_window=4, **shared),
+        "bloom": lambda: BloomConfig(hidden_size=32, n_layer=2, n_head=2, **shared),
+    }[kind]()
     torch.manual_seed(seed)
-    vocabulary = len(WORDS) + 3
-    if kind == "gpt2":
-        return GPT2LMHeadModel(
-            GPT2Config(vocab_size=vocabulary, n_positions=positions, n_embd=32, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=1,
-                       initializer_range=0.4)
-        ).eval()  # fmt: skip
-    return LlamaForCausalLM(
-        LlamaConfig(vocab_size=vocabulary, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
-                    max_position_embeddings=positions, bos_token_id=0, eos_token_id=1, initializer_range=0.4)
-    ).eval()  # fmt: skip
+    return AutoModelForCausalLM.from_config(config).eval()
