@@ -122,7 +122,9 @@ class Run:
 
     def explain(self, path: PathLike) -> str:
         """Why the section of this file hit or missed, naming the field that changed."""
-        return self._run.explain(path)
+        import os
+
+        return self._run.explain(os.path.expanduser(path))
 
     def arrays(self, first: int = 0, end: int | None = None) -> tuple[NDArray[numpy.int32], NDArray[numpy.int64]]:
         """The ids of many rows in one array, and where each begins in it; one more offset at the end."""

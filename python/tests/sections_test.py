@@ -204,6 +204,12 @@ def test_a_damaged_row_is_made_again(tmp_path: Path, tree: Path) -> None:
         assert [row.tolist() for row in run.rows] == expected
 
 
+def test_a_home_directory_means_the_same_to_sync_and_explain(cache: lmemo.SectionCache, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tree.parent))
+    run = cache.sync("~/tree")
+    assert run.explain("~/tree/empty.txt") == run.explain(tree / "empty.txt")
+
+
 def test_no_cache_leaves_the_store_alone(cache: lmemo.SectionCache, tree: Path, tmp_path: Path) -> None:
     run = cache.sync(tree, use_cache=False)
     assert run.stats.cache_misses == 21
