@@ -72,6 +72,8 @@ struct SyncOptions {
   // For all sections in the store, from this run on; 0: what the store was opened with.
   uint64_t max_bytes = 0;
   unsigned threads = 0;  // 0: one per core.
+  // The store's, used or not: no part of a source that it lies in. Empty: it is nowhere.
+  std::filesystem::path own_directory = {};
   // Called with each notice at once, from any thread: that a corpus will not fit is told before it is tokenised.
   std::function<void(const std::string&)> on_notice = {};
 };

@@ -244,7 +244,7 @@ class SectionCache:
         enabled = _first(documents, "cache_enabled", True) if use_cache is None else use_cache
         sequence_len = _first(documents, "sequence_len", 2048) if self._sequence_len == "auto" else self._sequence_len
         run = _core.sync_sections(
-            self._store if enabled else _core.MemoryStore(),
+            self._store if enabled else _core.MemoryStore(),  # Without the cache: a store of its own, in memory.
             self._engine,
             self._name,
             self._template,
@@ -255,7 +255,7 @@ class SectionCache:
             default_excludes,
             gitignore,
             rehash,
-            True,  # Without the cache: a store of its own, in memory.
+            self._store.path if isinstance(self._store, _core.Store) else None,
             _first(documents, "cache_max_bytes", 0) if max_bytes is None else max_bytes,
             self._threads,
             _warn,

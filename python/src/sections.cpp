@@ -112,8 +112,8 @@ nb::tuple gather(const RunObject& self, size_t first, size_t end) {
 RunObject sync_sections(nb::handle store_handle, nb::handle tokenizer, const std::string& tokenizer_name,
                         const std::optional<std::string>& chat_template, nb::handle eos_token,
                         nb::handle sources, uint64_t sequence_len, bool keep_end, bool default_excludes,
-                        bool gitignore, bool rehash, bool use_cache, uint64_t max_bytes, unsigned threads,
-                        nb::handle notice, nb::handle progress) {
+                        bool gitignore, bool rehash, nb::handle own_directory, uint64_t max_bytes,
+                        unsigned threads, nb::handle notice, nb::handle progress) {
   SectionRecipe recipe;
   recipe.tokenizer = tokenizer_of_engine(tokenizer);
   recipe.tokenizer_identity = recipe.tokenizer->identity();
@@ -130,7 +130,7 @@ RunObject sync_sections(nb::handle store_handle, nb::handle tokenizer, const std
   options.use_default_excludes = default_excludes;
   options.use_ignore_files = gitignore;
   options.rehash = rehash;
-  options.use_cache = use_cache;
+  if (!own_directory.is_none()) options.own_directory = path_of(own_directory);
   options.max_bytes = max_bytes;
   options.threads = threads;
   options.on_notice = [notice](const std::string& text) {
@@ -264,13 +264,14 @@ void init_sections(nb::module_& m) {
 
   m.def("sync_sections", &sync_sections, "store"_a, "tokenizer"_a, "tokenizer_name"_a,
         "chat_template"_a.none(), "eos_token"_a.none(), "sources"_a, "sequence_len"_a, "keep_end"_a,
-        "default_excludes"_a, "gitignore"_a, "rehash"_a, "use_cache"_a, "max_bytes"_a, "threads"_a,
+        "default_excludes"_a, "gitignore"_a, "rehash"_a, "own_directory"_a.none(), "max_bytes"_a, "threads"_a,
         "notice"_a, "progress"_a.none(),
         nb::sig("def sync_sections(store: StoreBase, tokenizer: Any, tokenizer_name: str, chat_template: str "
                 "| None, eos_token: str | None, "
                 "sources: Sequence[tuple[Any, Any, Any, int, int, Any]], sequence_len: int, keep_end: bool, "
                 "default_excludes: bool, "
-                "gitignore: bool, rehash: bool, use_cache: bool, max_bytes: int, threads: int, notice: "
+                "gitignore: bool, rehash: bool, own_directory: pathlib.Path | None, max_bytes: int, threads: "
+                "int, notice: "
                 "Callable[[str], object], "
                 "progress: Callable[[Progress], object] | None) -> SectionRun"));
   m.def("prune_sections", &prune_sections, "store"_a, "roots"_a, "older_than"_a, "progress"_a.none(),

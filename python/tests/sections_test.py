@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -208,6 +209,18 @@ def test_a_home_directory_means_the_same_to_sync_and_explain(cache: lmemo.Sectio
     monkeypatch.setenv("HOME", str(tree.parent))
     run = cache.sync("~/tree")
     assert run.explain("~/tree/empty.txt") == run.explain(tree / "empty.txt")
+
+
+def test_a_store_within_the_tree_is_no_part_of_it(tree: Path, tmp_path: Path) -> None:
+    tokenizer = lmemo.Tokenizer.from_pretrained_dir(model_directory(tmp_path / "model"))
+    (tmp_path / "link").symlink_to(tree)
+    for store in (tree / "store", tmp_path / "link" / "d1" / "[store]"):
+        with lmemo.Store(store) as inner:
+            cache = lmemo.SectionCache(inner, tokenizer, 64)
+            assert [cache.sync(tree, use_cache=use_cache).stats.total_sections for use_cache in (True, True, False)] == [21, 21, 21]
+        shutil.rmtree(store)
+    with lmemo.Store(tree) as around, pytest.raises(lmemo.InvalidArgument, match="the store itself"):
+        lmemo.SectionCache(around, tokenizer, 64).sync(tree)
 
 
 def test_no_cache_leaves_the_store_alone(cache: lmemo.SectionCache, tree: Path, tmp_path: Path) -> None:

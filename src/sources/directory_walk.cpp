@@ -99,6 +99,7 @@ class DirectoryWalk {
         default_exclude_(options.use_default_excludes ? default_excludes() : std::vector<std::string>()) {
     listing_.root_ = root_.directory();
     boundary_ = options.boundary.empty() ? root_.directory() : options.boundary;
+    own_path_ = options.own_directory.lexically_relative(root_.directory()).generic_string();
   }
 
   Result<SourceListing> directory() {
@@ -217,7 +218,7 @@ class DirectoryWalk {
                                        : DT_FIFO;
     }
     const bool is_directory = type == DT_DIR;
-    if (exclude_.matches(path) || default_exclude_.matches(path) ||
+    if ((is_directory && path == own_path_) || exclude_.matches(path) || default_exclude_.matches(path) ||
         (node.rules && node.rules->ignores(path, is_directory))) {
       ++found.counts.excluded;
       return;
@@ -308,6 +309,7 @@ class DirectoryWalk {
   const Watch& watch_;
   const GlobSet include_, exclude_, default_exclude_;
   std::filesystem::path boundary_;
+  std::string own_path_;  // Relative to the root, as the paths of directories are.
   std::atomic<int> top_error_{0};
 
   std::mutex mutex_;  // Guards everything below, while threads work.

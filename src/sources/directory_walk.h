@@ -33,11 +33,13 @@ struct WalkOptions {
   std::vector<std::string> include = {};  // Globs over the relative path; none: everything.
   std::vector<std::string> exclude = {};  // One that matches a directory leaves out all that is in it.
   bool use_default_excludes = true;       // default_excludes() of glob.h.
-  bool use_ignore_files = false;          // Honour .gitignore files.
-  uint64_t max_files = 0;                 // The first so many by path; 0: all.
-  uint64_t max_bytes_per_file = 0;        // Larger ones are left out; 0: none are.
-  std::filesystem::path boundary = {};    // Links that leave it are named; empty: the root itself.
-  unsigned threads = 0;                   // 0: one per core.
+  std::filesystem::path own_directory =
+      {};                               // The store: no part of a source that it lies in. Links resolved.
+  bool use_ignore_files = false;        // Honour .gitignore files.
+  uint64_t max_files = 0;               // The first so many by path; 0: all.
+  uint64_t max_bytes_per_file = 0;      // Larger ones are left out; 0: none are.
+  std::filesystem::path boundary = {};  // Links that leave it are named; empty: the root itself.
+  unsigned threads = 0;                 // 0: one per core.
 };
 
 struct WalkCounts {

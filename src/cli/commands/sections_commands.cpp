@@ -145,7 +145,7 @@ int run_sync(CommandContext& context) {
   options.rehash = arguments.has("rehash");
   options.use_cache = !arguments.has("no-cache") && document->cache_enabled.value_or(true);
   options.threads = static_cast<unsigned>(std::min<uint64_t>(arguments.count("threads").value_or(0), 256));
-
+  options.own_directory = context.settings.store();
   options.on_notice = [&console](const std::string& notice) { console.warn(notice); };
 
   std::shared_ptr<Store> store;

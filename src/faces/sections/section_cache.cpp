@@ -72,6 +72,8 @@ Result<SectionRun> SectionCache::sync(std::span<const SectionSource> sources, co
   run->store = store_;
   run->recipe = recipe_;
   run->options = options;
+  std::error_code not_there;
+  run->options.own_directory = std::filesystem::weakly_canonical(options.own_directory, not_there);
   run->stats.started_ns = system_clock().now_ns();
   run->stats.run_id = new_run_id(run->stats.started_ns);
   const std::filesystem::path directory = options.use_cache ? directory_ : std::filesystem::path();

@@ -76,10 +76,15 @@ Status SourceSync::run() {
   walk.max_bytes_per_file = source_.source.max_bytes_per_file;
   walk.use_default_excludes = run_.options.use_default_excludes;
   walk.use_ignore_files = run_.options.use_ignore_files;
+  walk.own_directory = run_.options.own_directory;
   walk.boundary = source_.source.confine_to;
   walk.threads = threads_;
   LMEMO_ASSIGN(source_.listing, walk_sources(source_.source.path, walk, watch_));
   const SourceListing& listing = source_.listing;
+  if (listing.root() == walk.own_directory)
+    return Error{ErrorCode::invalid_argument, listing.root().string() +
+                                                  ": this directory is the store itself; expected a source, "
+                                                  "or a store in a directory of its own"};
   std::error_code gone;
   named_ = std::filesystem::canonical(source_.source.path,
                                       gone);  // A file keeps its own memory, not its directory's.
