@@ -2,6 +2,9 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+#include <initializer_list>
+
 #include "base/units.h"
 
 namespace lmemo {
@@ -62,6 +65,7 @@ class Reader {
     }
     if (const YAML::Node cache = training["cache"]; cache && !cache.IsNull()) {
       if (!cache.IsMap()) return complaint(cache, "training.cache", "a mapping");
+      note_unknown(cache, "training.cache", {"enabled", "max_bytes", "prune_older_than_days"});
       if (const YAML::Node enabled = cache["enabled"]; enabled && !enabled.IsNull()) {
         bool value = true;
         if (!enabled.IsScalar() || !YAML::convert<bool>::decode(enabled, value))
@@ -76,12 +80,27 @@ class Reader {
   }
 
  private:
+  void note_unknown(const YAML::Node& mapping, const std::string& name,
+                    std::initializer_list<std::string_view> known) {
+    for (const auto& member : mapping) {
+      const std::string key = member.first.IsScalar() ? member.first.Scalar() : "";
+      if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+      std::string names;
+      for (const std::string_view each : known) names.append(names.empty() ? "" : ", ").append(each);
+      result_.unknown.push_back("frontmatter, line " + std::to_string(member.first.Mark().line + 2) + ": " +
+                                name + ": \"" + key.substr(0, 60) +
+                                "\" is not known and has no effect; known are " + names);
+    }
+  }
+
   Status read_source(const YAML::Node& node) {
     DocumentSourceEntry entry;
     if (node.IsScalar()) {
       entry.path = node.Scalar();
     } else {
       if (!node.IsMap()) return complaint(node, "training.sources", "a mapping with a path");
+      note_unknown(node, "training.sources",
+                   {"path", "include", "exclude", "max_bytes_per_file", "max_files"});
       const YAML::Node path = node["path"];
       if (!path) return complaint(node, "training.sources", "one with a path");
       if (!path.IsScalar()) return complaint(path, "training.sources: path", "a text");

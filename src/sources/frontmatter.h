@@ -11,7 +11,8 @@
 //     cache: {enabled: true, max_bytes: 10GiB, prune_older_than_days: 90}
 //   ---
 //
-// Keys that are not known here are somebody else's. A known one of the wrong type is an error with its line.
+// Keys that are not known here are somebody else's, but for those of a source and of the cache: these are named, since a
+// mistyped one would change what is read. A known one of the wrong type is an error with its line.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +39,7 @@ struct Frontmatter {
   std::optional<bool> cache_enabled;
   std::optional<uint64_t> cache_max_bytes;
   std::optional<uint64_t> prune_older_than_days;
+  std::vector<std::string> unknown;  // In words: the place, the key, and what is known there.
 };
 
 // `document` is the whole text. Without frontmatter everything is empty.

@@ -48,6 +48,20 @@ TEST_CASE("no frontmatter is an empty one; a mistake is named with its line") {
   CHECK_FALSE(parse_frontmatter("---\ntraining:\n  sources_policy: lax\n---\n").ok());
 }
 
+TEST_CASE("a name of a source or of the cache that means nothing is told, others are somebody else's") {
+  const auto parsed = parse_frontmatter(
+      "---\ntraining:\n  lora: 5\n  sources:\n    - {path: a, inclde: b}\n  cache:\n    enabeld: "
+      "false\n---\n");
+  REQUIRE(parsed.ok());
+  CHECK(parsed->unknown ==
+        std::vector<std::string>{
+            "frontmatter, line 5: training.sources: \"inclde\" is not known and has no effect; "
+            "known are path, include, exclude, max_bytes_per_file, max_files",
+            "frontmatter, line 7: training.cache: \"enabeld\" is not known and has no effect; "
+            "known are enabled, max_bytes, prune_older_than_days"});
+  CHECK(parse_frontmatter(kFull)->unknown.empty());
+}
+
 TEST_CASE("a document cut or changed anywhere is read or refused, however deep") {
   for (size_t at = 0; at < kFull.size(); ++at) {
     (void)parse_frontmatter(kFull.substr(0, at)).ok();

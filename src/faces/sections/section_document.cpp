@@ -33,6 +33,7 @@ Result<SectionDocument> read_document(const std::filesystem::path& path, const s
   document.cache_enabled = parsed->cache_enabled;
   document.cache_max_bytes = parsed->cache_max_bytes;
   document.prune_older_than_days = parsed->prune_older_than_days;
+  for (const std::string& key : parsed->unknown) document.warnings.push_back(path.string() + ": " + key);
   const std::filesystem::path folder = file.parent_path();
   for (const DocumentSourceEntry& entry : parsed->sources) {
     std::filesystem::path source = entry.path;
