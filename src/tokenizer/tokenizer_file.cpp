@@ -54,8 +54,11 @@ Result<std::shared_ptr<const MappedFile>> mapped_file(const std::filesystem::pat
 }  // namespace tokenizer
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return load_directory(path);
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return load_directory(path);
+  if (error == std::errc::no_such_file_or_directory)
+    return Error{ErrorCode::io_error, "no tokenizer at " + path.string() + ": " + error.message() +
+                                          "; expected a tokenizer.json, or a model's directory with one"};
   LMEMO_ASSIGN(const auto file, tokenizer::mapped_file(path));
   Result<std::shared_ptr<const Tokenizer>> tokenizer = from_json(text_of(file->bytes()));
   if (!tokenizer.ok()) return Error{tokenizer.error().code, path.string() + ": " + tokenizer.error().message};

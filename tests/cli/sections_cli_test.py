@@ -201,6 +201,18 @@ def test_an_interrupted_run_is_recorded_and_loses_nothing(lmemo: Lmemo, number: 
     assert (again["total_sections"], again["cache_hits"], again["cache_misses"]) == (1510, made, 1510 - made)
 
 
+def test_what_is_not_there_is_said_and_what_was_there_is_shown(lmemo: Lmemo) -> None:
+    sync(lmemo, "tree")
+    shown = lmemo.run("sections", "show", "treee")
+    assert shown.returncode == 1 and f"no source at {lmemo.directory}/treee: it is not there" in shown.stderr
+    (lmemo.directory / "tree").rename(lmemo.directory / "moved")
+    assert answer(lmemo, "sections", "show", "tree")["entry_count"] > 0
+    for tokenizer in ("modell", "moved"):
+        done = lmemo.run("sections", "sync", "moved", "-t", tokenizer)
+        assert done.returncode == 1 and f"no tokenizer at {lmemo.directory}/{tokenizer}" in done.stderr
+        assert "expected a tokenizer.json, or a model's directory with one" in done.stderr
+
+
 def test_clear_asks_and_forgets(lmemo: Lmemo) -> None:
     sync(lmemo, "tree")
     code, shown = lmemo.on_terminal("sections", "clear", "tree", answer=b"n\n")

@@ -208,6 +208,12 @@ int run_show(CommandContext& context) {
   for (const path& root : target->roots) filter.source += (filter.source.empty() ? "" : " ") + root.string();
   const auto runs = read_runs(directory / "metrics.db", filter);
   const RunRecord* last = runs.ok() && !runs->empty() ? &runs->front() : nullptr;
+  for (const path& root : target->roots)
+    if (std::error_code error; !last && inventory->all.entries == 0 && !std::filesystem::exists(root, error))
+      return fail(context,
+                  {ErrorCode::io_error, "no source at " + root.string() +
+                                            ": it is not there, and none was ever synced from there; "
+                                            "`lmemo sections show` tells of all"});
   const double rate = last && last->total_sections > 0
                           ? static_cast<double>(last->cache_hits) / static_cast<double>(last->total_sections)
                           : 0;
