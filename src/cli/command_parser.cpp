@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/near_name.h"
 #include "base/units.h"
-#include "cli/near_name.h"
 
 namespace lmemo::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "base/hex.h"
-#include "cli/near_name.h"
+#include "base/near_name.h"
 
 namespace lmemo::cli {
 namespace {

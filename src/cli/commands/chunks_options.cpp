@@ -3,10 +3,10 @@
 #include <map>
 #include <memory>
 
+#include "base/near_name.h"
 #include "base/tick_clock.h"
 #include "base/units.h"
 #include "cli/commands/chunks_support.h"
-#include "cli/near_name.h"
 #include "cli/tokenizer_argument.h"
 
 namespace lmemo::cli {

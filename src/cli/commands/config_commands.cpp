@@ -2,9 +2,9 @@
 #include <string>
 #include <vector>
 
+#include "base/near_name.h"
 #include "cli/command_context.h"
 #include "cli/commands/all_commands.h"
-#include "cli/near_name.h"
 #include "cli/text_table.h"
 
 namespace lmemo::cli {

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/near_name.h"
 #include "base/units.h"
 #include "cli/command_context.h"
 #include "cli/commands/all_commands.h"
 #include "cli/field_words.h"
-#include "cli/near_name.h"
 #include "cli/text_table.h"
 
 namespace lmemo::cli {

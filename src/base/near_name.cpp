@@ -1,9 +1,9 @@
-#include "cli/near_name.h"
+#include "base/near_name.h"
 
 #include <algorithm>
 #include <limits>
 
-namespace lmemo::cli {
+namespace lmemo {
 namespace {
 
 // Insertions, deletions, replacements and swaps of neighbours ("shwo") each cost one.
@@ -42,9 +42,16 @@ std::optional<std::string> near_name(std::string_view given, const std::vector<s
   return nearest;
 }
 
+std::optional<std::string> mistyped_name(std::string_view given, const std::vector<std::string>& names) {
+  if (given.size() > kMaxNameBytes) return std::nullopt;
+  const auto found = std::find_if(names.begin(), names.end(),
+                                  [&](const std::string& name) { return edit_distance(given, name) == 1; });
+  return found == names.end() ? std::nullopt : std::optional(*found);
+}
+
 std::string did_you_mean(std::string_view given, const std::vector<std::string>& names) {
   const std::optional<std::string> nearest = near_name(given, names);
   return nearest ? " Did you mean \"" + *nearest + "\"?" : "";
 }
 
-}  // namespace lmemo::cli
+}  // namespace lmemo

@@ -1,8 +1,8 @@
-#include "cli/near_name.h"
+#include "base/near_name.h"
 
 #include <doctest/doctest.h>
 
-namespace lmemo::cli {
+namespace lmemo {
 namespace {
 
 const std::vector<std::string> kNames = {"show", "verify", "repair", "prune", "compact", "config"};
@@ -23,5 +23,15 @@ TEST_CASE("what resembles nothing gets no suggestion") {
   CHECK(did_you_mean("prun", kNames) == " Did you mean \"prune\"?");
 }
 
+TEST_CASE("one slip is a mistyped name, two are another name") {
+  const std::vector<std::string> names = {"max_length", "seed"};
+  CHECK(mistyped_name("max_lenght", names) == "max_length");
+  CHECK(mistyped_name("sed", names) == "seed");
+  CHECK(!mistyped_name("seed", names));
+  CHECK(!mistyped_name("max_steps", names));
+  CHECK(!mistyped_name("speeds", names));
+  CHECK(!mistyped_name(std::string(100'000, 'x'), names));
+}
+
 }  // namespace
-}  // namespace lmemo::cli
+}  // namespace lmemo
