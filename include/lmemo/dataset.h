@@ -173,6 +173,7 @@ Status clear_dataset(const std::filesystem::path& directory);
 struct TrainingConfig {
   DatasetOptions options;
   bool use_cached_tokens = true;
+  std::vector<std::string> warnings;  // Names that have no effect and are one slip away from one that has.
 };
 // Relative paths are those of `working_directory`, or, if there is no such file, of the config's own.
 Result<TrainingConfig> read_training_config(const std::filesystem::path& file,

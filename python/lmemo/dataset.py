@@ -115,6 +115,8 @@ def build(
     values = dataset_ensure(
         text, file, lambda: _default_store() if store is None else store, chat_renderer, note or _log.info, progress, rehash, force
     )
+    for warning in values.pop("warnings"):
+        _log.warning("%s", warning)
     outcome = Outcome(values)
     if outcome.was_built and outcome.counts["bad_lines"]:
         shown = "; ".join(outcome.counts["first_problems"])
@@ -173,7 +175,10 @@ def _request(config: str | os.PathLike[str] | Mapping[str, Any] | None, paramete
     if isinstance(config, (str, os.PathLike)):
         file = os.fspath(config)
         with open(file, encoding="utf-8") as opened:
-            values = json.load(opened)
+            try:
+                values = json.load(opened)
+            except ValueError as error:
+                raise InvalidArgument(f"{file}: not JSON: {error}") from None
         if not isinstance(values, dict):
             raise InvalidArgument(f"{file}: expected one JSON object")
     elif config is not None:
@@ -183,7 +188,8 @@ def _request(config: str | os.PathLike[str] | Mapping[str, Any] | None, paramete
     values.update(parameters)
     if values.get("use_cached_tokens") is False:
         raise InvalidArgument(f"{file}: use_cached_tokens is false, so there is no data set to open")
-    return json.dumps({name: values[name] for name in values.keys() & _NAMES}, default=os.fspath), file
+    # Other names go along without their values, which may be anything: a mistyped one is told.
+    return json.dumps({str(name): values[name] if name in _NAMES else None for name in values}, default=os.fspath), file
 
 
 _store: Store | None = None

@@ -124,7 +124,9 @@ nb::dict ensure(const std::string& json, nb::handle file, nb::handle open_store,
     return ensure_dataset(config.options, get_store, watch, note_line);
   });
   if (raised) throw std::move(*raised);
-  return outcome_to_python(value_or_raise(std::move(outcome)));
+  nb::dict dict = outcome_to_python(value_or_raise(std::move(outcome)));
+  dict["warnings"] = texts_to_python(config.warnings);
+  return dict;
 }
 
 }  // namespace

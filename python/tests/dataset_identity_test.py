@@ -271,3 +271,19 @@ def test_the_small_files_beside_the_data_count(request_of: dict[str, Any], tmp_p
             assert [d.field for d in dataset.check(request_of).differences] == [f"data file tokenized_dataset/{name}"]
             flip(file, at)
     assert dataset.check(request_of).is_valid
+
+
+def test_a_mistyped_name_is_told_and_broken_json_is_named(
+    request_of: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "train.json"
+    file.write_text(json.dumps(request_of | {"max_lenght": 5, "max_steps": 7}))
+    with lmemo.Store(tmp_path / "store") as store:
+        dataset.build(file, store=store)
+        dataset.build(request_of | {"callback": print}, store=store)
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        f"{file}: max_lenght is left to the training; did you mean max_length?"
+    ]
+    file.write_text("{")
+    with pytest.raises(lmemo.InvalidArgument, match="train.json: not JSON"):
+        dataset.check(file)

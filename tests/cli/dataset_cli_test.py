@@ -99,6 +99,15 @@ def test_a_config_is_ensured_and_a_command_runs_on_it(lmemo: Lmemo) -> None:
     assert lmemo.run("dataset", "run", "train.json", "--", "printenv", "LMEMO_DATASET_DIR").returncode == 1
 
 
+def test_a_mistyped_name_of_a_config_is_told(lmemo: Lmemo) -> None:
+    values = {"model_name": "model", "train_file": "a.jsonl", "cached_tokens_dir": "set", "max_lenght": 5, "max_steps": 7}
+    (lmemo.directory / "train.json").write_text(json.dumps(values))
+    done = lmemo.run("dataset", "ensure", "train.json")
+    assert done.returncode == 0
+    assert done.stderr.count("did you mean") == 1
+    assert f"{lmemo.directory}/train.json: max_lenght is left to the training; did you mean max_length?" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

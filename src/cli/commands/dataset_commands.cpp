@@ -160,6 +160,7 @@ Result<std::optional<DatasetOutcome>> ensure_config(CommandContext& context) {
                          "; the training tokenises by itself");
     return std::optional<DatasetOutcome>();
   }
+  for (const std::string& warning : config.warnings) context.console.warn(warning);
   config.options.rehash = context.arguments.has("rehash");
   LMEMO_ASSIGN(DatasetOutcome outcome, ensure(context, config.options));
   return std::optional(std::move(outcome));

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/home_directory.h"
+#include "base/near_name.h"
 #include "lmemo/dataset.h"
 #include "sources/text_file.h"
 
@@ -21,7 +22,20 @@ class ConfigReader {
       : json_(json), file_(file), working_directory_(working_directory) {}
 
   // Null counts as not given.
-  bool has(const char* name) const { return json_.contains(name) && !json_[name].is_null(); }
+  bool has(const char* name) const {
+    asked_.emplace_back(name);
+    return json_.contains(name) && !json_[name].is_null();
+  }
+  // After all has been read.
+  std::vector<std::string> warnings() const {
+    std::vector<std::string> texts;
+    for (const auto& [name, value] : json_.items())
+      if (const auto meant = mistyped_name(name, asked_);
+          meant && std::find(asked_.begin(), asked_.end(), name) == asked_.end())
+        texts.push_back(file_.string() + ": " + name + " is left to the training; did you mean " + *meant +
+                        "?");
+    return texts;
+  }
 
   Error wrong(const std::string& name, const std::string& expected) const {
     return {ErrorCode::invalid_argument,
@@ -86,6 +100,7 @@ class ConfigReader {
   }
 
  private:
+  mutable std::vector<std::string> asked_;  // What means something here.
   const Json& json_;
   const fs::path& file_;
   const fs::path& working_directory_;
@@ -134,7 +149,9 @@ Status read(const ConfigReader& config, const fs::path& file, const fs::path& wo
   LMEMO_TRY(config.text("eos_token", options.eos_token));
   LMEMO_TRY(config.text("pad_token", options.pad_token));
   LMEMO_TRY(config.boolean("strict", options.is_strict));
-  return config.whole("workers", options.workers);
+  LMEMO_TRY(config.whole("workers", options.workers));
+  result.warnings = config.warnings();
+  return {};
 }
 
 fs::path hub_cache() {
