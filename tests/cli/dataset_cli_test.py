@@ -114,14 +114,14 @@ def test_a_mistyped_name_of_a_config_is_told(lmemo: Lmemo) -> None:
         (["--train-file", "a.jsonl", "-o", "set"], "missing --tokenizer"),
         (["-t", "model", "-o", "set"], "missing --train-file"),
         (["-t", "nowhere", "--train-file", "a.jsonl", "-o", "set"], "no tokenizer nowhere"),
-        (["-t", "model", "--train-file", "a.jsonl", "-o", "set", "--eval-split", "1.5"], "eval_split"),
+        (["-t", "model", "--train-file", "a.jsonl", "-o", "set", "--eval-split", "1.5"], "eval_split is 1.50"),
         (["-t", "model", "--train-file", "a.jsonl", "-o", "set", "--eval-split", "x"], "a share such as 0.1"),
         (["-t", "model", "--train-file", "a.jsonl", "-o", "set", "--eval-split", "0.1", "--eval-file", "b.jsonl"], "exclude each other"),
         (["-t", "model", "--train-file", "a.jsonl", "-o", "set", "--loss", "assistant"], "loss assistant"),
         (["-t", "model", "--train-file", "a.jsonl", "-o", "set", "--prompt-field", "q"], "go together"),
         (["-t", "model/tokenizer.json", "--train-file", "a.jsonl", "-o", "set"], "names no eos_token"),
         (["-t", "model", "--train-file", "a.jsonl", "-o", "set", "--eos-token", "<eos>"], "no token of this tokenizer"),
-        (["-t", "model", "--train-file", "a.jsonl", "-o", "set", "--max-length", "0"], "max_length"),
+        (["-t", "model", "--train-file", "a.jsonl", "-o", "set", "--max-length", "0"], "max_length is 0, expected"),
     ],
 )
 def test_what_makes_no_sense_is_said(lmemo: Lmemo, words: list[str], reason: str) -> None:

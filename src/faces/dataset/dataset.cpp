@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/clock.h"
+#include "base/units.h"
 #include "faces/dataset/known_rows.h"
 #include "faces/dataset/seen_files.h"
 #include "faces/dataset/set_builder.h"
@@ -29,12 +30,14 @@ Status check_options(const DatasetOptions& options) {
   if (options.train_files.empty()) return misuse("no train file: give --train-file");
   if (options.output_directory.empty()) return misuse("no place for the data set: give --output-dir");
   if (!(options.eval_split >= 0 && options.eval_split < 1))
-    return misuse("eval_split: expected a share from 0 up to, not including, 1");
+    return misuse("eval_split is " + format_fixed(options.eval_split, 2) +
+                  ", expected a share from 0 up to, not including, 1");
   if (options.eval_split > 0 && !options.eval_files.empty())
     return misuse("eval_split and eval files exclude each other");
   if (options.max_length < 1 || options.max_length > uint64_t{1} << 30)
-    return misuse("max_length: expected 1 to 1,073,741,824");
-  if (options.workers > 1024) return misuse("workers: expected at most 1,024");
+    return misuse("max_length is " + format_count(options.max_length) + ", expected 1 to 1,073,741,824");
+  if (options.workers > 1024)
+    return misuse("workers is " + format_count(options.workers) + ", expected at most 1,024");
   return {};
 }
 

@@ -207,7 +207,9 @@ class SetBuilder {
                    std::to_string(counts_.bad_lines) + " bad lines, and --strict allows none:" + named};
     if (counts_.rows_tokenised + counts_.rows_from_store == 0) {
       std::string message = "no line became a row (" + std::to_string(counts_.lines) +
-                            (counts_.lines == 1 ? " line)" : " lines)") + named;
+                            (counts_.lines == 1 ? " line in " : " lines in ") +
+                            options_.train_files.front().string() +
+                            (options_.train_files.size() > 1 ? " and others)" : ")") + named;
       if (!hint_.empty())
         message += "\nthe lines have: " + hint_ +
                    "; --text-field, --messages-field or --prompt-field and --completion-field name them";
