@@ -164,9 +164,10 @@ struct VerifyReport {
   uint64_t records = 0;
   uint64_t bytes = 0;
   std::vector<Damage> damage;
-  std::vector<std::string> leftovers;  // Files of writers that died; repair takes over or removes them.
-  std::vector<std::string> foreign;    // Files that lmemo did not write; left alone.
-  bool is_clean() const { return damage.empty() && leftovers.empty(); }
+  std::vector<std::string> unreadable;  // Files that could not be opened, and why: perhaps sound; left alone.
+  std::vector<std::string> leftovers;   // Files of writers that died; repair takes over or removes them.
+  std::vector<std::string> foreign;     // Files that lmemo did not write; left alone.
+  bool is_clean() const { return damage.empty() && unreadable.empty() && leftovers.empty(); }
 };
 
 struct RepairReport {

@@ -472,6 +472,10 @@ class VerifyReport:
         """What is damaged."""
 
     @property
+    def unreadable(self) -> list[str]:
+        """Files that could not be opened, and why: perhaps sound; left alone."""
+
+    @property
     def leftovers(self) -> list[str]:
         """Files of writers that died; repair() takes them over or removes them."""
 
@@ -481,7 +485,7 @@ class VerifyReport:
 
     @property
     def is_clean(self) -> bool:
-        """No damage and no leftovers."""
+        """No damage, nothing unreadable and no leftovers."""
 
 class RepairReport:
     """What repair() did."""

@@ -133,11 +133,13 @@ void init_upkeep(nb::module_& m) {
       .field("records", &VerifyReport::records, "Records read.")
       .field("bytes", &VerifyReport::bytes, "Bytes read.")
       .field("damage", &VerifyReport::damage, "What is damaged.")
+      .field("unreadable", &VerifyReport::unreadable,
+             "Files that could not be opened, and why: perhaps sound; left alone.")
       .field("leftovers", &VerifyReport::leftovers,
              "Files of writers that died; repair() takes them over or removes them.")
       .field("foreign", &VerifyReport::foreign, "Files that lmemo did not write; left alone.")
       .computed("is_clean", &VerifyReport::is_clean, "def is_clean(self) -> bool",
-                "No damage and no leftovers.");
+                "No damage, nothing unreadable and no leftovers.");
 
   RecordClass<RepairReport>(m, "RepairReport", "What repair() did.")
       .field("found", &RepairReport::found, "What was wrong before.")

@@ -45,11 +45,10 @@ Status DiskStore::verify_segment(const std::string& name, VerifyReport& report, 
   if (!opened.ok()) {
     if (opened.error().code == ErrorCode::corruption) {
       note(0, opened.error().message);
-    } else if (opened.error().code != ErrorCode::incompatible) {
-      // Not known to be damaged, so nothing for repair; but nobody may call it clean.
-      report.damage.push_back({file, 0, opened.error().message, {}});
-    } else {
+    } else if (opened.error().code == ErrorCode::incompatible) {
       report.foreign.push_back(file + " (" + opened.error().message + ")");
+    } else {
+      report.unreadable.push_back(file + ": " + opened.error().message);
     }
     return {};
   }

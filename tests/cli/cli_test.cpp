@@ -2,7 +2,11 @@
 #include "cli/cli.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <stdexcept>
 
 #include "cli/commands/all_commands.h"
@@ -69,6 +73,48 @@ TEST_CASE("options of a command hide no global option and repeat no letter") {
         CHECK_MESSAGE((option.short_name == 0 || option.short_name != global.short_name), path);
       }
   });
+}
+
+// Permissions do not bind root: where tests run as root, the command is run by a child that is nobody.
+void expect_as_nobody(FakeEnvironment& fake, const std::vector<std::string>& words, int exit_code,
+                      const std::vector<std::string>& parts) {
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    if (::geteuid() == 0 && ::setresuid(kNobody, kNobody, kNobody) != 0) ::_exit(2);
+    bool is_good = fake.run(words) == exit_code;
+    for (const std::string& part : parts) is_good = is_good && says(fake.output + fake.errors, part);
+    if (!is_good)
+      std::fprintf(stderr, "%s: %s%s\n", words[0].c_str(), fake.output.c_str(), fake.errors.c_str());
+    ::_exit(is_good ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK_MESSAGE((WIFEXITED(status) && WEXITSTATUS(status) == 0), words[0]);
+}
+
+TEST_CASE("what may not be read is neither damage nor fine, and repair says that it left it") {
+  const TempDirectory directory;
+  const std::filesystem::path store = directory / "store";
+  fill_store(store);
+  ::chmod(directory.path().c_str(), 0777);
+  ::chmod(store.c_str(), 0777);
+  std::string segment;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(store)) {
+    ::chmod(entry.path().c_str(), entry.is_directory() ? 0777 : 0666);
+    if (entry.path().extension() == ".seg") segment = entry.path();
+  }
+  REQUIRE(::chmod(segment.c_str(), 0) == 0);
+  FakeEnvironment fake(directory.path());
+  fake.variables["LMEMO_STORE"] = store;
+  expect_as_nobody(fake, {"verify"}, kExitFailed,
+                   {"unreadable segments/", "Permission denied", "not all could be read"});
+  expect_as_nobody(fake, {"verify", "-q"}, kExitFailed, {segment + "\n"});
+  expect_as_nobody(fake, {"repair"}, kExitFailed, {"unreadable segments/", "as its owner"});
+  expect_as_nobody(fake, {"report"}, kExitFine, {"Files of the store cannot be read", "lmemo verify"});
+  REQUIRE(::chmod(segment.c_str(), 0666) == 0);
+  expect_as_nobody(fake, {"verify"}, kExitFine, {"sound: 1 segment, 3 records"});
 }
 
 TEST_CASE("the version is the one of the program around it") {

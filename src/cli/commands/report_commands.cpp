@@ -126,9 +126,11 @@ int run_report(CommandContext& context) {
 
   std::error_code ignored;
   if (std::filesystem::exists(context.settings.store(), ignored)) {
-    Result<std::unique_ptr<Store>> store = open_existing_store(
-        context, Access::look,
-        [&](const Notice& notice) { report.is_damaged |= notice.code == ErrorCode::corruption; });
+    Result<std::unique_ptr<Store>> store =
+        open_existing_store(context, Access::look, [&](const Notice& notice) {
+          report.is_damaged |= notice.code == ErrorCode::corruption;
+          report.is_unreadable |= notice.code == ErrorCode::io_error;
+        });
     if (!store.ok()) return fail(context, store.error());
     if (const Status status = gather_sizes(**store, report, watch); !status.ok())
       return fail(context, status.error());

@@ -31,6 +31,7 @@ void add_report(JsonWriter& json, const VerifyReport& report) {
     json.end_object();
   }
   json.end_array();
+  add_texts(json, "unreadable", report.unreadable);
   add_texts(json, "leftovers", report.leftovers);
   add_texts(json, "foreign", report.foreign);
 }
@@ -41,6 +42,8 @@ void say_findings(Console& console, const VerifyReport& report) {
     if (damage.digest) line += " (entry " + damage.digest->hex().substr(0, 16) + ")";
     console.out(console.styled(Style::red, "damage") + "    " + printable(line) + "\n");
   }
+  for (const std::string& file : report.unreadable)
+    console.out(console.styled(Style::red, "unreadable") + " " + printable(file) + "\n");
   for (const std::string& file : report.leftovers)
     console.out(console.styled(Style::yellow, "leftover") + "  " + printable(file) + ": its writer died\n");
   for (const std::string& file : report.foreign)
@@ -56,10 +59,17 @@ std::string extent(const VerifyReport& report) {
          format_byte_count(report.bytes);
 }
 
+void note_unreadable(Console& console, const VerifyReport& report) {
+  if (!report.unreadable.empty())
+    console.note(
+        "what cannot be read is neither checked nor repaired: run this as its owner, or look at the disk");
+}
+
 // With --quiet: the files that need attention.
 void out_paths(CommandContext& context, const VerifyReport& report) {
   std::set<std::string> files(report.leftovers.begin(), report.leftovers.end());
   for (const Damage& damage : report.damage) files.insert(damage.file);
+  for (const std::string& file : report.unreadable) files.insert(file.substr(0, file.find(':')));
   for (const std::string& file : files)
     context.console.out((context.settings.store() / file).string() + "\n");
 }
@@ -74,6 +84,7 @@ class Stopwatch {
 
 int verify_exit_code(const VerifyReport& report) {
   if (!report.damage.empty()) return kExitDamage;
+  if (!report.unreadable.empty()) return kExitFailed;
   return report.leftovers.empty() ? kExitFine : kExitGaps;
 }
 
@@ -96,14 +107,17 @@ int run_verify(CommandContext& context) {
     out_paths(context, *report);
   } else {
     say_findings(console, *report);
-    const std::string verdict = report->is_clean() ? console.styled(Style::green, "sound")
-                                : report->damage.empty()
-                                    ? console.styled(Style::yellow, "sound, with leftovers")
-                                    : console.styled(Style::red, "damaged");
+    const std::string verdict = report->is_clean()        ? console.styled(Style::green, "sound")
+                                : !report->damage.empty() ? console.styled(Style::red, "damaged")
+                                : !report->unreadable.empty()
+                                    ? console.styled(Style::red, "not all could be read")
+                                    : console.styled(Style::yellow, "sound, with leftovers");
     console.out(verdict + ": " + extent(*report) + "\n");
     console.note("checked " + context.settings.store().string() + " in " +
                  format_seconds(stopwatch.seconds()));
-    if (!report->is_clean()) console.note("run `lmemo repair`: it keeps every sound record");
+    if (!report->damage.empty() || !report->leftovers.empty())
+      console.note("run `lmemo repair`: it keeps every sound record");
+    note_unreadable(console, *report);
   }
   return verify_exit_code(*report);
 }
@@ -139,7 +153,9 @@ int run_repair(CommandContext& context) {
     console.note("repaired " + context.settings.store().string() + " in " +
                  format_seconds(stopwatch.seconds()));
     if (report->lost_records > 0) console.note("what was lost is computed again when it is next asked for");
+    note_unreadable(console, report->found);
   }
+  if (!report->found.unreadable.empty()) return kExitFailed;
   return report->lost_records > 0 ? kExitGaps : kExitFine;
 }
 
@@ -149,7 +165,9 @@ std::vector<CommandSpec> verify_commands() {
   CommandSpec verify;
   verify.name = "verify";
   verify.summary = "check every byte of the store, and change nothing";
-  verify.details = "With --quiet: the paths of the files that need attention.";
+  verify.details =
+      "A file that cannot be read is named; if nothing else is wrong, the exit code is 1.\n"
+      "With --quiet: the paths of the files that need attention.";
   verify.examples = {{"lmemo verify", "Names each damaged record: file, byte, what was found and expected."},
                      {"lmemo verify --quiet | xargs -n 1 lmemo inspect", "Look into the damaged files."}};
   verify.exit_meanings = {{kExitGaps, "sound, but a writer that died left work to take over"},
@@ -161,6 +179,7 @@ std::vector<CommandSpec> verify_commands() {
   repair.summary = "take over what dead writers left, and drop damaged records";
   repair.details =
       "Damaged segments are rewritten without their damaged records; every sound record is kept.\n"
+      "A file that cannot be read is left alone and named, and the exit code is 1.\n"
       "With --quiet: the paths of the files that needed attention.";
   repair.examples = {
       {"lmemo repair", "Keeps every sound record; what is lost is computed again when it is asked for."}};

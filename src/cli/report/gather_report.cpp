@@ -138,6 +138,9 @@ void judge(ReportData& report) {
   if (report.is_damaged)
     return attention("The store is damaged; what is sound in it is served. Drop the rest:",
                      "lmemo repair" + report.store_words);
+  if (report.is_unreadable)
+    return attention("Files of the store cannot be read; what is in them is missing here. See which:",
+                     "lmemo verify" + report.store_words);
   if (const uint64_t damaged = chunks_in(report, &ReportChunks::damaged))
     return attention(format_count(damaged) + (damaged == 1 ? " chunk is damaged" : " chunks are damaged") +
                          "; rebuild from the sources:",

@@ -87,6 +87,7 @@ struct ReportData {
   std::string store;
   std::string store_words;  // What a command needs to be about this store: " --store DIR", or nothing.
   bool has_store = false;
+  bool is_unreadable = false;  // Files of it, which nobody could look into.
   bool is_damaged = false;  // Noticed while it was opened and listed; only `lmemo verify` reads every byte.
   uint64_t entries = 0, live_bytes = 0, disk_bytes = 0, max_bytes = 0;
 
