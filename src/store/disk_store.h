@@ -164,6 +164,8 @@ class DiskStore final : public Store {
   // A plan for every segment; the report gets what goes, and the bytes on disk before.
   Result<std::vector<Plan>> plan_removal(const MayGo& may_go, RemovalReport& report);
   Result<RemovalReport> remove_where(const MayGo& may_go, const Watch& watch);
+  Status flush_before_eviction();
+  Status remove_what_goes_whole(std::vector<Plan>& plans);
   Result<RemovalReport> evict_until(const std::string& kind, uint64_t target_bytes, bool spares_this_run,
                                     const Watch& watch);
   Status drop_the_dead(const Watch& watch);

@@ -170,7 +170,23 @@ DiskStore::Plan DiskStore::keep_all_locked(const SegmentPtr& segment) {
   return plan;
 }
 
+// First, and with its mappings: on a full disk that makes the room for the copies of what stays of the others.
+Status DiskStore::remove_what_goes_whole(std::vector<Plan>& plans) {
+  const auto whole = std::stable_partition(plans.begin(), plans.end(), [](const Plan& plan) {
+    return std::any_of(plan.fates.begin(), plan.fates.end(), [](Fate fate) { return fate != Fate::drop; });
+  });
+  if (whole == plans.end()) return {};
+  Status removed;
+  for (auto plan = whole; plan != plans.end() && removed.ok(); ++plan)
+    removed = files_.remove(segments_path_ / plan->segment->name());
+  plans.erase(whole, plans.end());
+  const Lock lock(mutex_);
+  refresh_locked(true);
+  return removed;
+}
+
 Result<DiskStore::Rewritten> DiskStore::rewrite(std::vector<Plan> plans, const Watch& watch) {
+  LMEMO_TRY(remove_what_goes_whole(plans));
   Rewritten result;
   std::unique_ptr<SegmentWriter> writer;
   std::vector<Path> emptied;  // Everything that stays of these is in `writer` or published.
@@ -409,15 +425,21 @@ Status DiskStore::forget_erasures(int64_t before_ns, const Watch& watch) {
 
 Result<RemovalReport> DiskStore::evict(uint64_t target_bytes, const Watch& watch) {
   if (options_.read_only) return read_only_error();
-  LMEMO_TRY(flush());
+  LMEMO_TRY(flush_before_eviction());
   return evict_until({}, target_bytes, true, watch);
 }
 
 Result<RemovalReport> DiskStore::evict_kind(const std::string& kind, uint64_t target_bytes,
                                             const Watch& watch) {
   if (options_.read_only) return read_only_error();
-  LMEMO_TRY(flush());
+  LMEMO_TRY(flush_before_eviction());
   return evict_until(kind, target_bytes, false, watch);
+}
+
+// So that this store's own entries count. A full disk does not end it: it is what an eviction is for.
+Status DiskStore::flush_before_eviction() {
+  Status flushed = flush();
+  return flushed.ok() || flushed.error().code == ErrorCode::no_space ? Status() : flushed;
 }
 
 // Without a kind: until the segments take at most target_bytes on disk. With one: until its living entries do.

@@ -261,27 +261,56 @@ void work_while_writes_fail(const Story& story, const fs::path& path, const std:
   story.claim((*store)->verify()->is_clean(), "and it is clean");
 }
 
-TEST_CASE("a disk that is full costs later hits, not the work") {
-  const TempDirectory directory;
-  // A small disk of its own, where that is allowed.
+// A small disk of its own, where that is allowed.
+bool mount_small_disk(const TempDirectory& directory) {
   const bool is_mounted =
       ::geteuid() == 0 && ::mount("lmemo-test", directory.path().c_str(), "tmpfs", 0, "size=3m") == 0;
-  if (!is_mounted) {
-    MESSAGE("not run: cannot mount a tmpfs here; the case of the file size limit stands for it");
-    return;
+  if (!is_mounted) MESSAGE("not run: cannot mount a tmpfs here");
+  return is_mounted;
+}
+
+// To the last page.
+void fill_disk(const std::string& ballast) {
+  const int file = ::open(ballast.c_str(), O_CREAT | O_WRONLY, 0600);
+  const std::string block(4096, 'x');
+  while (::write(file, block.data(), block.size()) > 0) {}
+  ::close(file);
+}
+
+TEST_CASE("evict makes room on a disk that the store has filled to the last page") {
+  const TempDirectory directory;
+  if (!mount_small_disk(directory)) return;
+  std::vector<Notice> notices;
+  uint32_t count = 0;
+  {
+    auto store = open_store(directory / "store", options_with(notices));
+    REQUIRE(store.ok());
+    while (put(**store, count)) ++count;
+    fill_disk(directory / "ballast");
   }
+  {
+    auto store = open_store(directory / "store", options_with(notices));
+    REQUIRE(store.ok());
+    const auto report = (*store)->evict(1 << 20);
+    REQUIRE_MESSAGE(report.ok(), report.error().message);
+    CHECK(report->disk_bytes_after < report->disk_bytes_before / 2);
+    CHECK(has(**store, count - 1));  // The newest.
+    CHECK(put(**store, count));
+    CHECK((*store)->flush().ok());
+    CHECK((*store)->verify()->is_clean());
+  }
+  REQUIRE(::umount(directory.path().c_str()) == 0);
+}
+
+TEST_CASE("a disk that is full costs later hits, not the work") {
+  const TempDirectory directory;
+  if (!mount_small_disk(directory)) return;  // The case of the file size limit stands for it.
   ::chmod(directory.path().c_str(), 0777);
   const std::string ballast = directory / "ballast";
   Nobody child([&](const Story& story, const std::function<void()>&) {
     work_while_writes_fail(
-        story, directory / "store",
-        [&] {
-          const int file = ::open(ballast.c_str(), O_CREAT | O_WRONLY, 0600);
-          const std::string block(4096, 'x');
-          while (::write(file, block.data(), block.size()) > 0) {}
-          ::close(file);
-        },
-        [&] { ::unlink(ballast.c_str()); }, ErrorCode::no_space);
+        story, directory / "store", [&] { fill_disk(ballast); }, [&] { ::unlink(ballast.c_str()); },
+        ErrorCode::no_space);
   });
   CHECK_FALSE(child.wants_a_turn());
   CHECK(child.exit_code() == 0);
