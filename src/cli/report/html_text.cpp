@@ -7,13 +7,23 @@
 
 namespace lmemo::cli {
 
+namespace {
+
+// U+202A…U+202E and U+2066…U+2069 turn around what stands beside them; U+0080…U+009F are controls.
+bool misleads(std::string_view character) {
+  return (character >= "\u202A" && character <= "\u202E") ||
+         (character >= "\u2066" && character <= "\u2069") || (character >= "\u0080" && character <= "\u009F");
+}
+
+}  // namespace
+
 std::string html(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
     const size_t length = utf8_length(text);
     const char c = text.front();
-    if (length == 0)
+    if (length == 0 || misleads(text.substr(0, length)))
       out += "\uFFFD";
     else if (length > 1)
       out += text.substr(0, length);
