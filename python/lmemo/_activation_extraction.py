@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import operator
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -400,10 +401,10 @@ def _padded(rows: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
 
 # What may stand in for a wanted dtype: itself, or one with all of its bits, rounded as if it had been stored so.
 _GOOD_FOR = {
-    "float16": ["float16", "float32"],
-    "bfloat16": ["bfloat16", "float32"],
-    "float32": ["float32"],
-    "float64": ["float64"],
+    "float16": ("float16", "float32"),
+    "bfloat16": ("bfloat16", "float32"),
+    "float32": ("float32",),
+    "float64": ("float64",),
 }
 
 
@@ -437,12 +438,10 @@ class CachedExtractor:
 
 def _all_stored(extractor: Any, prompts: list[str]) -> tuple[Any, Any] | None:
     """What extract() returns, if all of it is stored and sound: no run is begun for that. None: a run finds out what is missing."""
-    layers = [int(layer) for layer in extractor.layer_indices]
     part, pooling = _part_of(extractor)
-    wanted = _wanted_dtype(extractor)
-    stored: tuple[Any, Any] | None = settings.current().with_torch().load_all(
-        settings.keys_of(extractor.model_name), prompts, part, pooling or "", layers, _good_for(wanted), wanted
-    )
+    dtype = _wanted_dtype(extractor)
+    wanted = cache._wanted_layers(part, pooling or "", tuple(map(operator.index, extractor.layer_indices)), _good_for(dtype), dtype)
+    stored: tuple[Any, Any] | None = settings.current().with_torch().load_all(settings.keys_of(extractor.model_name), prompts, wanted)
     return stored
 
 
@@ -459,8 +458,8 @@ def _wanted_dtype(extractor: Any) -> str | None:
     return name if name in _GOOD_FOR else None
 
 
-def _good_for(wanted: str | None) -> list[str]:
-    return cache._WIDEST_FIRST if wanted is None else _GOOD_FOR.get(wanted, [wanted])
+def _good_for(wanted: str | None) -> tuple[str, ...]:
+    return cache._WIDEST_FIRST if wanted is None else _GOOD_FOR.get(wanted, (wanted,))
 
 
 class _Run:
@@ -524,7 +523,7 @@ class _Run:
 
     # ------------------------------------------------------------------------------------------------------ looking up
 
-    def _order(self) -> list[str]:
+    def _order(self) -> tuple[str, ...]:
         return _good_for(self.wanted)
 
     def _is_good(self, states: Any) -> bool:

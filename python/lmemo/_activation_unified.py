@@ -142,7 +142,7 @@ class UnifiedCache:
     def get_activations(self, prompts: Sequence[str], remote: bool | None = None) -> tuple[Any, Any]:
         """Pooled vectors (prompts, layers × dim) and None; without `cache_pooled` states (prompts, tokens, layers × dim) and the attention mask,
         padded on the right."""
-        extracted = CachedExtractor(_Pass(self, _Left())).extract(prompts, self.remote if remote is None else remote)
+        extracted = CachedExtractor(_Pass(self, None)).extract(prompts, self.remote if remote is None else remote)
         assert extracted is not None
         states, mask = extracted
         return (states.flatten(1), None) if self.cache_pooled else (states, mask)
@@ -224,46 +224,62 @@ class UnifiedCache:
             values, indices = values[:, -1:], None if indices is None else indices[:, -1:]
         return values, indices
 
-    def _keep(self, prompts: Sequence[str], mask: Any, logits: Any, token_ids: Any, left: _Left) -> None:
+    def _keep(self, prompts: Sequence[str], mask: Any, logits: Any, token_ids: Any, left: _Left | None) -> None:
         for row, prompt in enumerate(prompts):
-            left.prompts.add(prompt)
+            if left is not None:
+                left.prompts.add(prompt)
             tokens = mask[row].bool()
             if self.compute_perplexity:
                 ids = token_ids[row][tokens]
                 features, by_token = perplexity_of(logits[row][tokens], ids)
                 cache.save_prompt_perplexity(self.model_name, prompt, features, by_token, ids)
-                if left.keeps_perplexities:
+                if left is not None and left.keeps_perplexities:
                     left.perplexities[prompt] = features
             if self.cache_logits:
                 chosen = logits[row : row + 1]
                 cache.save_prompt_logits(self.model_name, prompt, chosen, mask[row : row + 1], self.logit_top_k, self.logit_positions)
-                if left.keeps_logits:
+                if left is not None and left.keeps_logits:
                     left.logits[prompt] = self._as_stored(cache._positions(chosen, mask[row : row + 1], self.logit_positions))
 
 
 class _Pass:
     """What CachedExtractor sees: an extractor whose passes leave perplexities and logits behind."""
 
-    def __init__(self, unified: UnifiedCache, left: _Left) -> None:
+    def __init__(self, unified: UnifiedCache, left: _Left | None) -> None:
         self.unified = unified
-        self.left = left
-        self.extractor = extractor = unified.extractor
-        self.model_name = extractor.model_name
-        self.layer_indices = unified.layer_indices
-        self.batch_size = unified.batch_size
-        self.pooling = unified.pooling if unified.cache_pooled else None
+        self.left = left  # None: all that is left behind goes to the store, and nowhere else.
+
+    @property
+    def model_name(self) -> Any:
+        """The model's identity."""
+        return self.unified.extractor.model_name
+
+    @property
+    def layer_indices(self) -> list[int]:
+        """The chosen layers, ascending."""
+        return self.unified.layer_indices
+
+    @property
+    def batch_size(self) -> int:
+        """How many prompts a pass has."""
+        return self.unified.batch_size
+
+    @property
+    def pooling(self) -> str | None:
+        """None: the states of all tokens."""
+        return self.unified.pooling if self.unified.cache_pooled else None
 
     @property
     def dtype(self) -> Any:
         """The dtype in which activations come."""
-        return self.extractor.dtype
+        return self.unified.extractor.dtype
 
     def extract_batch(self, prompts: Sequence[str], layer_indices: Sequence[int], *, remote: bool = False) -> tuple[Any, Any]:
         """As the extractor's own."""
         unified = self.unified
         if not (unified.compute_perplexity or unified.cache_logits):
-            return self.extractor.extract_batch(prompts, layer_indices, remote=remote)
-        states, mask, logits, token_ids = self.extractor.extract_batch_with_logits(prompts, layer_indices, remote=remote)
+            return unified.extractor.extract_batch(prompts, layer_indices, remote=remote)
+        states, mask, logits, token_ids = unified.extractor.extract_batch_with_logits(prompts, layer_indices, remote=remote)
         unified._keep(prompts, mask, logits, token_ids, self.left)
         return (states, mask) if states is None else pooled_rows(states, mask, self.pooling)
 

@@ -1194,6 +1194,14 @@ class FoundTensors:
 
     def copy_layers_to(self, address: int, dtype: str, row_stride: int) -> None: ...
 
+class WantedLayers:
+    """What NativeActivations.load_all() loads of every prompt."""
+
+    def __init__(self, part: str, pooling: str, layers: Sequence[int], order: Sequence[str], dtype: str | None) -> None:
+        """
+        `order`: the stored dtypes that do; the first that has all layers is taken. `dtype` is that of the result; None: the one in which all are stored.
+        """
+
 class NativeActivations:
     """Tensors in and out of a store."""
 
@@ -1219,7 +1227,7 @@ class NativeActivations:
 
     def load_layer_of(self, keys: ActivationKeys, prompt: str, layer: int) -> Any: ...
 
-    def load_all(self, keys: ActivationKeys, prompts: list[str], part: str, pooling: str, layers: Sequence[int], order: Sequence[str], wanted: str | None) -> Any: ...
+    def load_all(self, keys: ActivationKeys, prompts: list[str], wanted: WantedLayers) -> Any: ...
 
     def load_last_rows(self, keys: ActivationKeys, prompts: list[str], layer: int, order: Sequence[str]) -> Any: ...
 

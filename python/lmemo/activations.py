@@ -12,7 +12,9 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +97,9 @@ __all__ = [
 
 _KIND = "activations"
 # Widest first: without a wish, the most exact of what is stored is given.
-_WIDEST_FIRST = ["float32", "bfloat16", "float16", "float64"]
+_WIDEST_FIRST = ("float32", "bfloat16", "float16", "float64")
+# By the cache dtype: that one first.
+_ORDERS = {wanted: tuple(dict.fromkeys(([wanted] if wanted else []) + list(_WIDEST_FIRST))) for wanted in (None, *_WIDEST_FIRST)}
 
 
 def __getattr__(name: str) -> Any:
@@ -325,8 +329,14 @@ def save_prompt_perplexity(
 # --------------------------------------------------------------------------------------------------------------- loading
 
 
-def _order() -> list[str]:
-    return _WIDEST_FIRST if settings.wanted_dtype is None else [settings.wanted_dtype, *(name for name in _WIDEST_FIRST if name != settings.wanted_dtype)]
+def _order() -> tuple[str, ...]:
+    return _ORDERS[settings.wanted_dtype]
+
+
+@functools.lru_cache(maxsize=1024)
+def _wanted_layers(part: str, pooling: str, layers: tuple[int, ...], order: tuple[str, ...], dtype: str | None) -> _core.WantedLayers:
+    """Kept: whoever loads prompt by prompt asks for the same of each."""
+    return _core.WantedLayers(part, pooling, layers, order, dtype)
 
 
 def _only_keys_of(model_name: str) -> _core.ActivationKeys | None:
@@ -362,7 +372,7 @@ def _find_layers(model_name: str, prompt: str, part: str, pooling: str, layers: 
     return _by_name(model_name, lambda keys: native.find_layers(keys, prompt, part, pooling, list(layers), _order()))
 
 
-def _find_record(model_name: str, prompt: str, part: str, order: list[str]) -> Any:
+def _find_record(model_name: str, prompt: str, part: str, order: Sequence[str]) -> Any:
     if settings.is_off():
         return None
     native = settings.current().native
@@ -422,9 +432,9 @@ def load_prompt_activations(model_name: str, prompt: str, layers: Sequence[int])
         raise ValueError("layers: expected at least one")
     found = None
     if not settings.is_off():
-        native, order = settings.current().with_torch(), _order()
-        chosen = [int(layer) for layer in layers]
-        found = _by_name(model_name, lambda keys: native.load_all(keys, [prompt], "raw", "", chosen, order, None))
+        native = settings.current().with_torch()
+        wanted = _wanted_layers("raw", "", tuple(map(operator.index, layers)), _order(), None)
+        found = _by_name(model_name, lambda keys: native.load_all(keys, [prompt], wanted))
     if found is None:
         raise _missing(f"activations of layers {list(layers)}", model_name, prompt)
     states, mask = found

@@ -124,16 +124,11 @@ nb::object NativeActivations::load_layer(const ActivationKeys& keys, nb::handle 
 }
 
 nb::object NativeActivations::load_all(const ActivationKeys& keys, const nb::list& prompts,
-                                       const std::string& part, const std::string& pooling,
-                                       const std::vector<int64_t>& layers,
-                                       const std::vector<std::string>& order,
-                                       const std::optional<std::string>& wanted) {
-  if (prompts.size() == 0 || layers.empty()) return nb::none();
+                                       const WantedLayers& wanted) {
+  if (prompts.size() == 0 || wanted.layers.empty()) return nb::none();
   const std::vector<std::string> fields = fields_of_prompts(prompts);
-  WantedLayers asked{part_of(part), pooling, layers, {}, wanted ? type_of(*wanted) : TensorType::none};
-  for (const std::string& name : order) asked.order.push_back(type_of(name));
-  if (fields.size() == 1 && layers.size() == 1) {
-    std::optional<nb::object> made = load_single(keys, fields.front(), asked);
+  if (fields.size() == 1 && wanted.layers.size() == 1) {
+    std::optional<nb::object> made = load_single(keys, fields.front(), wanted);
     store_->deliver_notices();
     if (made) return std::move(*made);
   }
@@ -141,7 +136,7 @@ nb::object NativeActivations::load_all(const ActivationKeys& keys, const nb::lis
   std::optional<StoredPrompts> found;
   {
     const nb::gil_scoped_release released;  // The first find of a record reads all of it, to check it.
-    found = find_stored(*store, keys, fields, asked);
+    found = find_stored(*store, keys, fields, wanted);
   }
   store_->deliver_notices();
   if (!found) return nb::none();

@@ -155,6 +155,21 @@ void init_activations(nb::module_& m) {
           },
           "address"_a, "dtype"_a, "row_stride"_a);
 
+  nb::class_<WantedLayers>(m, "WantedLayers", "What NativeActivations.load_all() loads of every prompt.")
+      .def(
+          "__init__",
+          [](WantedLayers* self, const std::string& part, const std::string& pooling,
+             std::vector<int64_t> layers, const std::vector<std::string>& order,
+             const std::optional<std::string>& dtype) {
+            WantedLayers wanted{
+                part_of(part), pooling, std::move(layers), {}, dtype ? type_of(*dtype) : TensorType::none};
+            for (const std::string& name : order) wanted.order.push_back(type_of(name));
+            new (self) WantedLayers(std::move(wanted));
+          },
+          "part"_a, "pooling"_a, "layers"_a, "order"_a, "dtype"_a.none(),
+          "`order`: the stored dtypes that do; the first that has all layers is taken. `dtype` is that of "
+          "the result; None: the one in which all are stored.");
+
   nb::class_<NativeActivations> native(m, "NativeActivations", "Tensors in and out of a store.");
   native.def(nb::init<nb::object>(), "store"_a, nb::sig("def __init__(self, store: StoreBase) -> None"))
       .def("use_torch", &NativeActivations::use_torch, "empty"_a, "from_dlpack"_a, "types"_a, "plain_keys"_a,
@@ -181,13 +196,9 @@ void init_activations(nb::module_& m) {
           },
           "keys"_a, "prompt"_a, "layer"_a,
           nb::sig("def load_layer_of(self, keys: ActivationKeys, prompt: str, layer: int) -> typing.Any"))
-      .def(
-          "load_all", &NativeActivations::load_all, "keys"_a, "prompts"_a, "part"_a, "pooling"_a, "layers"_a,
-          "order"_a, "wanted"_a.none(),
-          nb::sig(
-              "def load_all(self, keys: ActivationKeys, prompts: list[str], part: str, pooling: str, layers: "
-              "collections.abc.Sequence[int], order: collections.abc.Sequence[str], wanted: str | None) -> "
-              "typing.Any"))
+      .def("load_all", &NativeActivations::load_all, "keys"_a, "prompts"_a, "wanted"_a,
+           nb::sig("def load_all(self, keys: ActivationKeys, prompts: list[str], wanted: WantedLayers) -> "
+                   "typing.Any"))
       .def("load_last_rows", &NativeActivations::load_last_rows, "keys"_a, "prompts"_a, "layer"_a, "order"_a,
            nb::sig("def load_last_rows(self, keys: ActivationKeys, prompts: list[str], layer: int, order: "
                    "collections.abc.Sequence[str]) -> typing.Any"))

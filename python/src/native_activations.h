@@ -73,12 +73,9 @@ class NativeActivations {
   nanobind::object load_layer(nanobind::handle model, nanobind::handle prompt, int64_t layer);
   nanobind::object load_layer(const ActivationKeys& keys, nanobind::handle prompt, int64_t layer);
   // All layers of all prompts, (prompts, tokens, layers × dim), and the mask, (prompts, tokens), padded on the right; None unless everything is
-  // there and fits together. `wanted` is the dtype of the states; None: the one in which all are stored. A single layer of a single prompt is
-  // not copied, as in load_layer().
+  // there and fits together. A single layer of a single prompt is not copied, as in load_layer().
   nanobind::object load_all(const ActivationKeys& keys, const nanobind::list& prompts,
-                            const std::string& part, const std::string& pooling,
-                            const std::vector<int64_t>& layers, const std::vector<std::string>& order,
-                            const std::optional<std::string>& wanted);
+                            const WantedLayers& wanted);
   // The last token's state in one layer of each prompt, (prompts, dim); None unless all are there, in one dtype.
   nanobind::object load_last_rows(const ActivationKeys& keys, const nanobind::list& prompts, int64_t layer,
                                   const std::vector<std::string>& order);
