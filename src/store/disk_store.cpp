@@ -60,6 +60,8 @@ bool is_segment_name(std::string_view name, std::string_view suffix) {
 }
 
 Result<std::unique_ptr<Store>> open_store(const Path& directory, StoreOptions options) {
+  if (directory.empty())  // Its parts would land in the working directory.
+    return Error{ErrorCode::invalid_argument, "the path of a store is empty; expected a directory"};
   return open_disk_store(followed(directory), std::move(options), StoreEnvironment{});
 }
 

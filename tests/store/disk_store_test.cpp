@@ -57,6 +57,14 @@ TEST_CASE("what was flushed is there after reopening, and so is what was only pu
   CHECK(files_in(directory / "deep/er/store/writing") == 0);
 }
 
+TEST_CASE("an empty path is refused, and the working directory stays as it is") {
+  const Result<std::unique_ptr<Store>> opened = open_store("");
+  REQUIRE(!opened.ok());
+  CHECK(opened.error().code == ErrorCode::invalid_argument);
+  CHECK(!std::filesystem::exists("segments"));
+  CHECK(!std::filesystem::exists("writing"));
+}
+
 TEST_CASE("a long-running reader sees what another store published") {
   const TempDirectory directory;
   auto writer = opened(directory / "store");
