@@ -450,6 +450,8 @@ def _part_of(extractor: Any) -> tuple[str, str | None]:
     return ("pooled", pooling) if isinstance(pooling, str) else ("raw", None)
 
 
+        if max_retries is not None and operator.index(max_retries) < 0:
+            raise ValueError(f"max_retries: expected None or at least 0, got {max_retries}")
 def _wanted_dtype(extractor: Any) -> str | None:
     """None: the one that comes."""
     dtype = settings.wanted_dtype or getattr(extractor, "dtype", None)
@@ -473,7 +475,7 @@ class _Run:
         self.retry_seconds = retry_seconds
         self.cache_only = cache_only
         self.model = extractor.model_name
-        self.layers = [int(layer) for layer in extractor.layer_indices]  # Whatever they come as.
+        self.layers = [operator.index(layer) for layer in extractor.layer_indices]  # numpy's and torch's too.
         if not self.layers:
             raise ValueError("layer_indices: expected at least one layer")
         self.part, self.pooling = _part_of(extractor)
@@ -655,6 +657,8 @@ class _Run:
             return states, masks, self.layers
 
     def _keep(self, prompt: str, layers: list[int], given: list[int], states: Any, mask: Any) -> None:
+        cache._check_is_tensor(states, "what the extractor gave as states")
+        cache._check_is_tensor(masks, "what the extractor gave as masks")
         is_stored = False
         if not self.is_off:
             its_mask = mask if self.part == "raw" else None

@@ -102,6 +102,8 @@ def _readable(byte_count: int) -> str:
 
 def cache_info(model: str | None = None) -> CacheInfo:
     """What is stored, of all models or of those with this name, from the index alone."""
+    if model is not None and not isinstance(model, str):
+        raise TypeError(f"model: expected str or None, got {type(model).__name__}")
     backend = settings.current()
     models, oldest, newest = [], [], []
     for found in backend.native.models():
@@ -261,6 +263,7 @@ def is_prompt_pooled_cached(model_name: str, prompt: str, required_layers: Itera
 
 def is_prompt_logits_cached(model_name: str, prompt: str, top_k: int | None = None) -> bool:
     """Whether full logits are there, or at least the top_k largest."""
+    cache._check_top_k(top_k)
     info = discover_cached(model_name, prompt)
     if info is None:
         return False
@@ -312,6 +315,8 @@ def invalidate_extraction_cache(
     if hasattr(model_name, "extractor"):
         model_name = model_name.extractor
     if not isinstance(model_name, str):
+        if not hasattr(model_name, "layer_indices"):
+            raise TypeError(f"model_name: expected str or an extractor, got {type(model_name).__name__}")
         model_name, layers = model_name.model_name, model_name.layer_indices if layers is None else layers
     backend = settings.current()
     backend.used = None

@@ -214,7 +214,7 @@ def _save_record(model_name: str, prompt: str, part: str, tensors: Sequence[Any]
 def _one_row(tensor: Any, what: str) -> Any:
     """The tensor without its leading dimension of one prompt."""
     _check_is_tensor(tensor, what)
-    if tensor.dim() >= 1 and tensor.shape[0] != 1:
+    if tensor.dim() == 0 or tensor.shape[0] != 1:
         raise ValueError(f"{what}: expected one prompt, (1, …); got {tuple(tensor.shape)}")
     return tensor.select(0, 0)
 
@@ -244,7 +244,10 @@ def _check_is_prompt(prompt: Any) -> None:
 def _mask_of(attention_mask: Any) -> Any:
     """The mask of one prompt, from (1, tokens) or (tokens,)."""
     _check_is_tensor(attention_mask, "attention_mask")
-    return _on_cpu(attention_mask if attention_mask.dim() == 1 else _one_row(attention_mask, "attention_mask")).contiguous()
+    mask = attention_mask if attention_mask.dim() == 1 else _one_row(attention_mask, "attention_mask")
+    if mask.dim() != 1:
+        raise ValueError(f"attention_mask: expected (1, tokens), got {tuple(attention_mask.shape)}")
+    return _on_cpu(mask).contiguous()
 
 
 def save_prompt_activations(model_name: str, prompt: str, layers: Sequence[int], activations: Any, attention_mask: Any) -> None:
@@ -259,6 +262,7 @@ def save_prompt_activations(model_name: str, prompt: str, layers: Sequence[int],
 
 def save_prompt_pooled_activations(model_name: str, prompt: str, layers: Sequence[int], pooled_activations: Any, pooling: str) -> None:
     """Pooled vectors of one prompt, (1, layers × dim)."""
+    _check_is_tensor(pooled_activations, "pooled_activations")
     if pooled_activations.dim() > 1:
         pooled_activations = _one_row(pooled_activations, "pooled_activations")
     if not settings.is_off():
@@ -267,26 +271,42 @@ def save_prompt_pooled_activations(model_name: str, prompt: str, layers: Sequenc
 
 def save_prompt_router_logits(model_name: str, prompt: str, router_logits: Mapping[int, Any]) -> None:
     """Router logits of a mixture of experts: for each layer (tokens, experts)."""
+    if not isinstance(router_logits, Mapping):
+        raise TypeError(f"router_logits: expected a dict of tensors by layer, got {type(router_logits).__name__}")
+    for layer, tensor in router_logits.items():
+        _check_is_tensor(tensor, f"router_logits of layer {layer}")
     if settings.is_off():
         return
     for layer, tensor in router_logits.items():
         _save_layers(model_name, prompt, "router", "", [layer], tensor)
 
 
-def _positions(tensor: Any, attention_mask: Any, positions: str) -> Any:
+def _positions(tensor: Any, attention_mask: Any, positions: str, what: str = "logits") -> Any:
+    """The last token's part of (1, tokens, …), or that of all that count."""
     if positions not in ("last", "all"):
         raise ValueError(f"Invalid positions: {positions!r}. Must be 'last' or 'all'.")
-    first, end = _kept_positions(_mask_of(attention_mask))
+    rows, mask = _one_row(tensor, what), _mask_of(attention_mask)
+    if rows.dim() != 2 or rows.shape[0] != mask.shape[0]:
+        raise ValueError(f"{what}: expected (1, {mask.shape[0]}, …), as attention_mask has so many tokens; got {tuple(tensor.shape)}")
+    first, end = _kept_positions(mask)
     return tensor[:, max(first, end - 1) : end] if positions == "last" else tensor[:, first:end]
+
+
+def _check_top_k(top_k: int | None) -> None:
+    if top_k is not None and (not hasattr(top_k, "__index__") or isinstance(top_k, bool)):
+        raise TypeError(f"top_k: expected None or an int, got {type(top_k).__name__}")
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k: expected at least 1, got {top_k}")
 
 
 def save_prompt_logits(
     model_name: str, prompt: str, logits: Any, attention_mask: Any, top_k: int | None = None, positions: str = "last"
 ) -> None:
     """Logits of one prompt, (1, tokens, vocabulary): of the last token or of all, in full or the `top_k` largest."""
-    if top_k is not None and top_k < 1:
-        raise ValueError(f"top_k: expected at least 1, got {top_k}")
+    _check_top_k(top_k)
     chosen = _positions(logits, attention_mask, positions)
+    if top_k is not None and top_k > chosen.shape[-1]:
+        raise ValueError(f"top_k: expected at most the {chosen.shape[-1]} of the vocabulary, got {top_k}")
     if settings.is_off():
         return
     if top_k is None:
@@ -300,7 +320,11 @@ def save_prompt_topk_logits(
     model_name: str, prompt: str, values: Any, indices: Any, attention_mask: Any, positions: str = "last"
 ) -> None:
     """Logits that were cut to the largest elsewhere: values and indices, (1, tokens, k)."""
-    values, indices = _positions(values, attention_mask, positions), _positions(indices, attention_mask, positions)
+    values, indices = _positions(values, attention_mask, positions, "values"), _positions(indices, attention_mask, positions, "indices")
+    if values.shape != indices.shape:
+        raise ValueError(f"values and indices differ in shape: {tuple(values.shape)} and {tuple(indices.shape)}")
+    if indices.is_floating_point():
+        raise TypeError(f"indices: expected token ids, got {indices.dtype}")
     if not settings.is_off():
         _save_top_k(model_name, prompt, values, indices)
 
@@ -317,6 +341,10 @@ def save_prompt_perplexity(
     """Perplexity features of one prompt, (3,), and if given the perplexity of each token and the token ids."""
     import torch
 
+    _check_is_tensor(perplexity_features, "perplexity_features")
+    for what, tensor in (("token_perplexity", token_perplexity), ("token_ids", token_ids)):
+        if tensor is not None:
+            _check_is_tensor(tensor, what)
     if settings.is_off():
         return
     # A handful of numbers: exact, whatever the cache dtype.
@@ -469,6 +497,8 @@ def _stacked(rows: list[Any]) -> Any:
     """One tensor of all rows. Two stored dtypes are not mixed: one of them would come back as what it is not."""
     import torch
 
+    if not rows:
+        raise ValueError("prompts: expected at least one")
     dtypes = {row.dtype for row in rows}
     if len(dtypes) > 1:
         raise ValueError(f"the prompts are stored in different dtypes: {sorted(map(str, dtypes))}; set_cache_dtype() chooses one where both exist")
@@ -525,6 +555,7 @@ def load_prompt_router_logits(model_name: str, prompt: str, layers: Sequence[int
 
 def load_prompt_logits(model_name: str, prompt: str, top_k: int | None = None) -> tuple[Any, Any]:
     """(logits, None), or with top_k (values, indices): the k largest, where at least so many are stored."""
+    _check_top_k(top_k)
     found = _find_record(model_name, prompt, "logits" if top_k is None else "top_k_logits", _order())
     if found is None or (top_k is not None and (len(found) != 2 or found.shape()[-1] < top_k)):
         raise _missing("logits" if top_k is None else f"top {top_k} logits", model_name, prompt)
