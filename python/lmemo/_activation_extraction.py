@@ -152,6 +152,7 @@ class ActivationExtractor:
         self._adapter = adapter
         self._weights = weights
         self._identity: ModelIdentity | None = None
+        self._tuned: Any = None  # A module that an adapter changes: it knows whether adapters are off.
         self._layers: list[int] | None = None
         self._config: Any = None
 
@@ -231,12 +232,10 @@ class ActivationExtractor:
     @property
     def model_name(self) -> ModelIdentity:
         """The model's name with its revision, adapter, dtype, quantisation and digests of weights and tokenizer."""
-        if self._identity is None:
+        adapter = self._adapter_in_use()
+        if self._identity is None or adapter != self._identity.fields.get("adapter"):
             config = self.config
             quantization = getattr(config, "quantization_config", None)
-            adapter = self._adapter
-            if adapter is None and self._model is not None and hasattr(self._model, "active_adapters") and hasattr(self._model, "peft_config"):
-                adapter = ",".join(sorted(map(str, self._model.peft_config)))
             self._identity = ModelIdentity(
                 self._name or (self._source if self._is_name else config._name_or_path or type(self._model).__name__),
                 revision=self._revision or getattr(config, "_commit_hash", None),
@@ -249,20 +248,30 @@ class ActivationExtractor:
             )
         return self._identity
 
+    def _adapter_in_use(self) -> str | None:
+        """As it was given; of a loaded model with adapters those that take part now, for they may be switched between two calls."""
+        model = self._model
+        if model is None or not ("peft_config" in vars(model) or hasattr(type(model), "peft_config")):
+            return self._adapter
+        if self._tuned is None:
+            self._tuned = next((module for module in model.modules() if isinstance(getattr(module, "disable_adapters", None), bool)), model)
+        if getattr(self._tuned, "disable_adapters", None) is True:
+            return None
+        active = model.active_adapters() if callable(model.active_adapters) else model.active_adapters
+        return self._adapter if self._adapter is not None and list(active) == ["default"] else ",".join(sorted(map(str, active)))
+
     def _weights_field(self) -> str | None:
         if self._weights == "none":
             return None
-        if not self._is_name or self._model is not None:
-            return weights_digest(self.model, full=self._weights == "full")
-        directory = Path(self._source)
-        if not directory.is_dir():
-            try:
-                from huggingface_hub import snapshot_download
-
-                directory = Path(snapshot_download(self._source, revision=self._revision, local_files_only=True))
-            except Exception:
-                return weights_digest(self.model, full=self._weights == "full")
-        return weights_digest(directory, full=self._weights == "full")
+        is_full = self._weights == "full"
+        if self._is_name and self._model is None:
+            directories = [_directory_of(self._source, self._revision)]
+            if self._adapter is not None:  # It may be trained again in the same place.
+                directories.append(_directory_of(self._adapter, None))
+            digests = [None if directory is None else weights_digest(directory, full=is_full) for directory in directories]
+            if None not in digests:
+                return "+".join(map(str, digests))
+        return weights_digest(self.model, full=is_full)
 
     def _called(self) -> Any:
         """What is run: the model, or the encoder of one that would want a decoder's input too."""
@@ -373,6 +382,18 @@ def _torch() -> Any:
     return torch
 
 
+def _directory_of(name: str, revision: str | None) -> Path | None:
+    """Where the files of a model or an adapter are; None: not on this machine."""
+    if Path(name).is_dir():
+        return Path(name)
+    try:
+        from huggingface_hub import snapshot_download
+
+        return Path(snapshot_download(name, revision=revision, local_files_only=True))
+    except Exception:
+        return None
+
+
 def _dtype_named(name: str) -> Any:
     dtype = getattr(_torch(), name, None)
     if not isinstance(dtype, _torch().dtype) or not dtype.is_floating_point:
@@ -429,6 +450,8 @@ class CachedExtractor:
         in a RuntimeError at the end, and all others are stored. Other processes that extract the same prompts are given time: nothing is computed twice.
         """
         listed = cache._prompts_of(prompts)
+        if max_retries is not None and operator.index(max_retries) < 0:
+            raise ValueError(f"max_retries: expected None or at least 0, got {max_retries}")
         # The log tells every step: then nothing is taken at once.
         if not invalidate_cache and not cache_only and not settings.is_off() and not logger.isEnabledFor(logging.INFO):
             if (stored := _all_stored(self.extractor, listed)) is not None:
@@ -450,8 +473,6 @@ def _part_of(extractor: Any) -> tuple[str, str | None]:
     return ("pooled", pooling) if isinstance(pooling, str) else ("raw", None)
 
 
-        if max_retries is not None and operator.index(max_retries) < 0:
-            raise ValueError(f"max_retries: expected None or at least 0, got {max_retries}")
 def _wanted_dtype(extractor: Any) -> str | None:
     """None: the one that comes."""
     dtype = settings.wanted_dtype or getattr(extractor, "dtype", None)
@@ -636,6 +657,8 @@ class _Run:
                 logger.warning(f"[RETRY] attempt {attempt + 1}/{self.retries + 1} failed, again in {delay:.1f} s: {error}")
                 time.sleep(delay)
                 attempt += 1
+        cache._check_is_tensor(states, "what the extractor gave as states")
+        cache._check_is_tensor(masks, "what the extractor gave as masks")
         if len(states) != len(batch) or len(masks) != len(batch):
             raise RuntimeError(f"the extractor gave {len(states)} rows and {len(masks)} masks for {len(batch)} prompts")
         states = states.detach().cpu()
@@ -657,8 +680,6 @@ class _Run:
             return states, masks, self.layers
 
     def _keep(self, prompt: str, layers: list[int], given: list[int], states: Any, mask: Any) -> None:
-        cache._check_is_tensor(states, "what the extractor gave as states")
-        cache._check_is_tensor(masks, "what the extractor gave as masks")
         is_stored = False
         if not self.is_off:
             its_mask = mask if self.part == "raw" else None

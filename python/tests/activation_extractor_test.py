@@ -144,6 +144,46 @@ def test_other_weights_under_the_same_path_are_a_miss(tmp_path: Path) -> None:
     assert [passes for _, passes in digests] == [1, 1, 0]
 
 
+def lora() -> Any:
+    from peft import LoraConfig
+
+    return LoraConfig(r=2, target_modules=["c_attn"], init_lora_weights=False)
+
+
+def test_an_adapter_that_was_trained_again_in_the_same_place_is_a_miss(saved: str, tmp_path: Path) -> None:
+    from peft import get_peft_model
+
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        get_peft_model(twelve_layers(), lora()).save_pretrained(tmp_path)
+        extractor = ActivationExtractor(saved, device="cpu", adapter=str(tmp_path), dtype="float32")
+        stored = CachedExtractor(extractor).extract(["the cat"])
+        assert stored is not None and torch.equal(stored[0], extractor.extract(["the cat"])[0])
+
+
+def test_adapters_that_are_switched_are_models_of_their_own() -> None:
+    from peft import get_peft_model
+
+    model = get_peft_model(twelve_layers(), lora(), adapter_name="one")
+    model.add_adapter("two", lora())
+    extractor = ActivationExtractor(model, tokenizer=tiny_tokenizer(), name="tuned")
+
+    def states() -> Any:
+        stored = CachedExtractor(extractor).extract(["the cat"])
+        assert stored is not None and torch.equal(stored[0], extractor.extract(["the cat"])[0])
+        return stored[0]
+
+    seen = [states()]
+    model.set_adapter("two")
+    seen.append(states())
+    with model.disable_adapter():
+        seen.append(states())
+        assert "adapter" not in extractor.model_name.fields
+    model.set_adapter("one")
+    assert torch.equal(states(), seen[0]) and extractor.model_name.fields["adapter"] == "one"
+    assert all(not torch.equal(one, other) for number, one in enumerate(seen) for other in seen[number + 1 :])
+
+
 def test_a_full_digest_sees_every_byte_of_the_files(tmp_path: Path) -> None:
     file = tmp_path / "model.safetensors"
     file.write_bytes(bytes(4_000_000))
