@@ -293,13 +293,20 @@ def put_with_room(backend: Backend, byte_count: int, put: Any) -> bool:
             flush(backend)
             backend.unflushed, backend.used = 0, None
         if backend.used is None or backend.used + byte_count > limit - limit // 8:
-            _make_room(backend, byte_count)
+            try:
+                _make_room(backend, byte_count)
+            except Error as error:
+                logger.warning(f"[CACHE] not stored, and no room was made: {error}")
+                return False
         backend.unflushed += byte_count
     failed = put()
     if failed == "no_space":
-        # The store has a limit of its own, and this run has filled it: what is older of ours makes room.
-        backend.native.evict(backend.native.stored_bytes() // 2)
-        failed = put()
+        # The store has a limit of its own, and this run has filled it: what is older of ours makes room. On a full disk even that may fail.
+        try:
+            backend.native.evict(backend.native.stored_bytes() // 2)
+            failed = put()
+        except Error as error:
+            logger.debug(f"[CACHE] no room was made: {error}")
     if failed is None and backend.used is not None:
         backend.used += byte_count
     if failed is not None:

@@ -188,3 +188,31 @@ def test_processes_share_one_limit(fresh_cache: Path) -> None:
     assert 2 * 450 * 50 * 256 * 4 > 5 * limit
     assert limit // 3 < largest <= limit
     assert activations.cache_info().total_size_bytes <= limit and bytes_in(fresh_cache) <= limit
+
+
+@pytest.mark.parametrize("limit_gib", [None, 1e-3])
+def test_a_full_disk_costs_hits_and_not_the_extraction(fresh_cache: Path, limit_gib: float | None) -> None:
+    """A file may not grow past 30 KB: to the store the disk is full, and nothing can be moved to make room either."""
+    program = f"""
+import logging, resource, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import torch
+from activation_limit_test import Letters
+from lmemo import activations
+from lmemo.activations import CachedExtractor
+messages = []
+logging.getLogger("lmemo.activations").addFilter(lambda record: messages.append(record.getMessage()) or False)
+activations.set_cache_backend({str(fresh_cache)!r})
+activations.set_cache_limit({limit_gib})
+before = [f"before {{number}}" for number in range(40)]
+CachedExtractor(Letters()).extract(before, cache_only=True)
+resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, resource.RLIM_INFINITY))
+prompts = before[:5] + [f"{{number}} now the disk is full" for number in range(200)]
+for _ in range(2):
+    states, mask = CachedExtractor(Letters()).extract(prompts)
+    expected, expected_mask = Letters().extract(prompts)
+    assert torch.equal(states, expected) and torch.equal(mask, expected_mask)
+assert any("not stored" in message for message in messages), messages
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
