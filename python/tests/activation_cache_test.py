@@ -286,6 +286,10 @@ def test_conversion_equals_torch_for_every_half_and_many_floats() -> None:
         source, target = halves.view(getattr(torch, name)), torch.empty(65536, dtype=torch.float32)
         _core.convert_floats(name, source.data_ptr(), "float32", target.data_ptr(), 65536)
         assert torch.equal(target.view(torch.int32), source.float().view(torch.int32))
+    for name, other in (("float16", "bfloat16"), ("bfloat16", "float16")):
+        source, target = halves.view(getattr(torch, name)), torch.empty(65536, dtype=getattr(torch, other))
+        _core.convert_floats(name, source.data_ptr(), other, target.data_ptr(), 65536)
+        assert torch.equal(target.view(torch.int16), source.to(target.dtype).view(torch.int16))
     floats = torch.randint(-(2**31), 2**31, (1 << 20,), dtype=torch.int64).to(torch.int32).view(torch.float32)
     for name in ("float16", "bfloat16"):
         target = torch.empty(1 << 20, dtype=getattr(torch, name))

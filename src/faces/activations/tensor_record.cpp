@@ -69,6 +69,12 @@ void convert(TensorType from, Bytes in, TensorType to, std::byte* out) {
       floats_to_halves({floats, step}, reinterpret_cast<uint16_t*>(target));
     else if (to == TensorType::bfloat16)
       floats_to_bfloats({floats, step}, reinterpret_cast<uint16_t*>(target));
+    // From float16, and only from it, torch makes every NaN a positive one.
+    if (from == TensorType::float16 && to == TensorType::bfloat16) {
+      auto* const converted = reinterpret_cast<uint16_t*>(target);
+      for (size_t k = 0; k < step; ++k)
+        if ((halves[k] & 0x7fff) > 0x7c00) converted[k] = 0x7fc0;
+    }
   }
 }
 
