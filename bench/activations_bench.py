@@ -22,9 +22,15 @@ flush or fsync: lmemo's entries survive kill -9 by then, but not a power cut, as
 "synced" (lmemo: one flush at the end; the others: an fsync of each file when it is written), "at the end" (everybody writes everything first) and
 "after each prompt" (everybody: a prompt is safe before the next is begun). "plain" writes the same bytes into one file: what the disk takes.
 
+"unified" measures both bars that name lmprobe through both its doors, with the real states of 500 and 1,000 prompts: UnifiedCache, which lmprobe exports at
+its top level and lmemo.activations has too, and the functions beneath it. Written: a cache that grows to so many prompts, most of them through
+save_prompt_activations, the last 40 by one call of UnifiedCache.warmup and 20 one by one. The forward pass costs nothing for either: it hands over states that
+are there. lmemo's are synced (through UnifiedCache after every call), lmprobe's are not; after every batch of eight it runs gc.collect() and malloc_trim(), which
+take longer the more a program has loaded. Read: one layer of one prompt, and all layers of one prompt.
+
 "ways" asks lmprobe and lmemo for one layer of one prompt in every way that both know, with caches of 100 to 10,000 prompts, without and with a
-limit (of 100 GiB: nothing is evicted). lmprobe's UnifiedCache, which finds out what is missing and extracts that, stands beside lmemo's
-CachedExtractor, which does the same; both return states with all tokens, and no perplexities. UnifiedCache lists the model's directory at every call,
+limit (of 100 GiB: nothing is evicted). UnifiedCache finds out what is missing and extracts that; both return states with all tokens, and no perplexities.
+lmprobe's lists the model's directory at every call,
 and with a limit all files of the cache: so it is also asked for 200 prompts in one call, which is kind to it. "saving" puts 1,000 prompts into caches
 that hold some: prompt by prompt, through CachedExtractor in batches of 16, and with a limit that holds (lmemo: at every write; lmprobe: evict()
 after every batch, as its documentation says).
@@ -45,12 +51,19 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TQDM_DISABLE", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
 
+from activation_front_door import measure_front_door  # noqa: E402
 from activation_measures import measure, measure_codec, measure_index, measure_sizes  # noqa: E402
 from activation_peers import real_states, synthetic_states  # noqa: E402
 from activation_ways import measure_many, measure_saving, measure_ways  # noqa: E402
 
 # A figure, whose, and what it has to be at least; or, if negative, at most.
 BARS = [
+    ("one layer: UnifiedCache(…).get_activations([prompt]) (µs)", "×", 1000),
+    ("one layer: load_prompt_activations(model, prompt, [layer]) (µs)", "×", 1000),
+    ("one layer: load_prompt_layer of lmemo (µs)", "×", 1000),
+    ("write: UnifiedCache(…).warmup([prompt]) (µs a prompt)", "×", 20),
+    ("write: UnifiedCache(…).warmup(prompts) (µs a prompt)", "×", 20),
+    ("write: save_prompt_activations(…) (µs a prompt)", "×", 20),
     ("one layer of one prompt: × of", "safetensors", 20),
     ("one layer of one prompt: × of", "lmprobe", 1000),
     ("all layers (GB/s)", "lmemo", 3),
@@ -74,7 +87,7 @@ BARS = [
 ]
 
 
-PARTS = ["real", "large", "huge", "sizes", "ways", "saving", "many", "codec", "index"]
+PARTS = ["unified", "real", "large", "huge", "sizes", "ways", "saving", "many", "codec", "index"]
 
 
 def main() -> None:
@@ -90,8 +103,10 @@ def main() -> None:
     rounds = 3 if options.quick else 9
     try:
         results = []
-        if wanted & {"real", "codec"}:
+        if wanted & {"unified", "real", "codec"}:
             prompts, states = real_states(100 if options.quick else 1000)
+        if "unified" in wanted:
+            results += measure_front_door(prompts, states, [100] if options.quick else [500, 1000], folder, rounds)
         if "real" in wanted:
             results.append(measure("all-MiniLM-L6-v2, 6 layers of 384", prompts, states, 6, folder / "real", rounds))
         if "large" in wanted:

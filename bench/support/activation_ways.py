@@ -33,11 +33,12 @@ def measure_ways(counts: list[int], folder: Path, rounds: int) -> list[dict[str,
     peer: Any = Lmemo(folder / "ways-lmemo", layers)
     theirs = LmProbe(folder / "ways-lmprobe", layers).cache
     ours = activations
+    name = ours.ActivationExtractor(model).model_name  # As its UnifiedCache calls it.
     results, stored = [], 0
     for count in counts:
         for prompt in prompts[stored:count]:
             for module in (ours, theirs):
-                module.save_prompt_activations(model, prompt, everything, states, mask)
+                module.save_prompt_activations(name if module is ours else model, prompt, everything, states, mask)
         peer.finish()
         stored = count
         chosen = [prompts[number * 7919 % count] for number in range(200)]
@@ -46,7 +47,7 @@ def measure_ways(counts: list[int], folder: Path, rounds: int) -> list[dict[str,
                 module.set_cache_limit(limit)
             result: dict[str, Any] = {"title": f"one layer of one prompt of {count:,}, {'no limit' if limit is None else 'with a limit'} (µs a prompt)"}
 
-            def measured(name: str, ours_do: Callable[[str], Any], theirs_do: Callable[[str], Any], few: int, divisor: int = 1) -> None:
+            def measured(what: str, ours_do: Callable[[str], Any], theirs_do: Callable[[str], Any], few: int, divisor: int = 1) -> None:
                 def all_of(do: Callable[[str], Any], some: list[str]) -> Callable[[], None]:
                     return lambda: [do(prompt) for prompt in some].clear()
 
@@ -55,51 +56,52 @@ def measure_ways(counts: list[int], folder: Path, rounds: int) -> list[dict[str,
                     "lmemo": [its / len(chosen) for its in rounds_of({"it": all_of(ours_do, chosen)}, rounds, time.thread_time)["it"]],
                     "lmprobe": [its / few for its in rounds_of({"it": all_of(theirs_do, chosen[:few])}, rounds, time.thread_time)["it"]],
                 }
-                result[name] = {who: statistics.median(its) / divisor * 1e6 for who, its in times.items()} | {"×": ratios(times)["lmprobe"]}  # noqa: B023
+                result[what] = {who: statistics.median(its) / divisor * 1e6 for who, its in times.items()} | {"×": ratios(times)["lmprobe"]}  # noqa: B023
 
             layer = 3
-            assert torch.equal(ours.load_prompt_activations(model, chosen[0], [layer])[0], theirs.load_prompt_activations(model, chosen[0], [layer])[0])
+            assert torch.equal(ours.load_prompt_activations(name, chosen[0], [layer])[0], theirs.load_prompt_activations(model, chosen[0], [layer])[0])
             measured(
                 "load_prompt_activations(model, prompt, [layer])",
-                lambda prompt: ours.load_prompt_activations(model, prompt, [layer]),
+                lambda prompt: ours.load_prompt_activations(name, prompt, [layer]),
                 lambda prompt: theirs.load_prompt_activations(model, prompt, [layer]), 50,
             )  # fmt: skip
             measured(
                 "the same of lmprobe, load_prompt_layer of lmemo",
-                lambda prompt: ours.load_prompt_layer(model, prompt, layer),
+                lambda prompt: ours.load_prompt_layer(name, prompt, layer),
                 lambda prompt: theirs.load_prompt_activations(model, prompt, [layer]), 50,
             )  # fmt: skip
             measured(
                 "load_layer_last_token(model, [prompt], layer)",
-                lambda prompt: ours.load_layer_last_token(model, [prompt], layer),
+                lambda prompt: ours.load_layer_last_token(name, [prompt], layer),
                 lambda prompt: theirs.load_layer_last_token(model, [prompt], layer), 50,
             )  # fmt: skip
             measured(
                 "discover_cached(…), then load_prompt_activations(…)",
-                lambda prompt: (ours.discover_cached(model, prompt), ours.load_prompt_activations(model, prompt, [layer])),
+                lambda prompt: (ours.discover_cached(name, prompt), ours.load_prompt_activations(name, prompt, [layer])),
                 lambda prompt: (theirs.discover_cached(model, prompt), theirs.load_prompt_activations(model, prompt, [layer])), 50,
             )  # fmt: skip
-            one = Stored(layers, [layer], model)
-            our_extractor, their_extractor = ours.CachedExtractor(one), theirs.CachedExtractor(one)
+            our_extractor = ours.CachedExtractor(Stored(layers, [layer], name))
+            their_extractor = theirs.CachedExtractor(Stored(layers, [layer], model))
             measured(
                 "CachedExtractor(…).extract([prompt])",
                 lambda prompt: our_extractor.extract([prompt]), lambda prompt: their_extractor.extract([prompt]), 50,
             )  # fmt: skip
             few = 20 if count <= 500 else 3
-            for which, wanted in ((layer, one), ("all", Stored(layers, None, model))):
-                unified = UnifiedCache(model, layers=which, cache_pooled=False, compute_perplexity=False)
-                ours_too = ours.CachedExtractor(wanted)
-                assert torch.equal(unified.get_activations(chosen[:2])[0], ours_too.extract(chosen[:2])[0])
+            for which in (layer, "all"):
+                our_unified, unified = (
+                    kind(model, layers=which, cache_pooled=False, compute_perplexity=False) for kind in (ours.UnifiedCache, UnifiedCache)
+                )
+                assert torch.equal(unified.get_activations(chosen[:2])[0], our_unified.get_activations(chosen[:2])[0])
                 what = "" if which == layer else ", all layers"
                 measured(
                     f"UnifiedCache(…).get_activations([prompt]){what}",
-                    lambda prompt: ours_too.extract([prompt]), lambda prompt: unified.get_activations([prompt]), few,  # noqa: B023
+                    lambda prompt: our_unified.get_activations([prompt]), lambda prompt: unified.get_activations([prompt]), few,  # noqa: B023
                 )  # fmt: skip
                 if which == layer:
                     together = min(count, 200)
                     some = list(dict.fromkeys(prompts[:together]))
                     times = {
-                        "lmemo": rounds_of({"it": lambda: ours_too.extract(some)}, rounds, time.thread_time)["it"],  # noqa: B023
+                        "lmemo": rounds_of({"it": lambda: our_unified.get_activations(some)}, rounds, time.thread_time)["it"],  # noqa: B023
                         "lmprobe": rounds_of({"it": lambda: unified.get_activations(some)}, 3, time.thread_time)["it"],  # noqa: B023
                     }
                     result[f"… of {together} prompts at once"] = {who: statistics.median(its) / together * 1e6 for who, its in times.items()} | {
