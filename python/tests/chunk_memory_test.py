@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -49,10 +50,25 @@ def test_ten_times_the_corpus_needs_no_more_memory(corpus: Path, large: Path, to
 
 def test_a_limit_lowers_the_workers_and_one_that_is_too_small_says_what_would_do(large: Path, tokenizer: Path, tmp_path: Path) -> None:
     assert measured_build(large, tokenizer, tmp_path / "many")[0]["workers"] == 4
-    report, most_bytes = measured_build(large, tokenizer, tmp_path / "fewer", "--memory-limit", "256MB", "--chunk-sequences", "2000")
-    assert report["workers"] < 4 and most_bytes < LIMIT
+    report, most_bytes = measured_build(large, tokenizer, tmp_path / "fewer", "--memory-limit", "320MB", "--chunk-sequences", "2000")
+    assert report["workers"] < 4 and most_bytes < 320_000_000
     words = ["build", str(large), "-t", str(tokenizer), "-o", str(tmp_path / "none"), "--chunk-sequences", "400", "--memory-limit", "20MB"]
     ran = subprocess.run([*LMEMO, "chunks", *words], capture_output=True, text=True)
     assert ran.returncode == 2 and "would do for one worker" in ran.stderr and "--chunk-sequences" in ran.stderr
     enough = ran.stderr.split("for the program; ")[1].split(" would do")[0].replace(" ", "")
     assert measured_build(large, tokenizer, tmp_path / "enough", "--memory-limit", enough)[0]["workers"] == 1
+
+
+@pytest.mark.parametrize("kind", ["one document", "no two letters alike"])
+def test_a_text_with_more_tokens_than_was_foretold_stays_within_the_limit(corpus: Path, tokenizer: Path, tmp_path: Path, kind: str) -> None:
+    rng = random.Random(6)
+    texts = ["x y z " * 5_000_000] if kind == "one document" else ["".join(map(chr, rng.choices(range(0x4E00, 0x9FFF), k=2000))) for _ in range(5000)]
+    with (tmp_path / "lines.jsonl").open("w") as lines:
+        lines.write(corpus.read_text())  # English, of which the sample is.
+        lines.writelines(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts)
+    words = ["build", str(tmp_path / "lines.jsonl"), "-t", str(tokenizer), "-o", str(tmp_path / "set"), "--chunk-sequences", "20000", "--memory-limit", "1"]
+    ran = subprocess.run([*LMEMO, "chunks", *words], capture_output=True, text=True)
+    assert ran.returncode == 2
+    enough = int(ran.stderr.split("for the program; ")[1].split(" MiB would do")[0])
+    report, most_bytes = measured_build(tmp_path / "lines.jsonl", tokenizer, tmp_path / "set", "--chunk-sequences", "20000", "--memory-limit", f"{enough}MiB")
+    assert report["tokens"] == report["tokens_in"] and most_bytes < enough << 20

@@ -235,9 +235,9 @@ class Build {
 
 }  // namespace
 
-// The bytes of a chunk's largest range, its tokens (at the worst one a byte would be 4 times as much as is planned for:
-// the plan's own ratio decides) twice while they grow, its rows and the buffers of the compressor.
-uint64_t memory_for(uint64_t source_bytes) { return 4 * source_bytes + (uint64_t{32} << 20); }
+// Nobody knows how many tokens there will be before they are there: 2 times the bytes is usual, 5 times is what texts take whose
+// every byte is a token, 7 times one document of half as many that is all of the chunk (its text and its tokens are there twice).
+uint64_t memory_for(uint64_t source_bytes) { return 7 * source_bytes + (uint64_t{32} << 20); }
 
 uint64_t memory_of_worker(const Plan& plan, std::span<const uint64_t> numbers) {
   uint64_t largest = 0;

@@ -39,6 +39,9 @@ class Tokenising {
 
   Result<ChunkTokens> run(RangeReader& reader) {
     LMEMO_ASSIGN(field_, FieldPath::parse(plan_.parameters.text_field));
+    // As many as there can hardly be: memory that is not touched costs nothing, copies while it grows would.
+    made_.tokens.reserve(entry_.bytes());
+    made_.offsets.reserve(documents_ + 1);
     std::string bytes;
     for (const PlanRange& range : entry_.ranges) {
       const PlanSource& source = plan_.sources.at(range.source);
