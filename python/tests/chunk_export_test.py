@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import types
@@ -88,3 +89,16 @@ def test_a_directory_that_is_there_is_left_alone(built: Path, tmp_path: Path) ->
     ran = subprocess.run([*LMEMO, "chunks", "export", str(built), "--to", "npy", "--output", str(tmp_path / "out")], capture_output=True, text=True)
     assert ran.returncode == 2 and "is there already" in ran.stderr
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize("name", ["megatron", "mds", "arrow", "npy"])
+def test_an_export_that_was_killed_is_in_nobodys_way(built: Path, tmp_path: Path, name: str) -> None:
+    out, part = tmp_path / "out", tmp_path / "out.part"
+    part.mkdir()
+    for left in ("lock", "tokens.npy", "shard.00007.mds"):
+        (part / left).write_text("half")
+    run("export", built, "--to", name, "-o", out)
+    assert not part.exists() and {"lock", "shard.00007.mds"}.isdisjoint(file.name for file in out.iterdir())
+    words = [*LMEMO, "chunks", "export", str(built), "--to", name, "-o", str(tmp_path / "full")]
+    ran = subprocess.run(words, capture_output=True, text=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)))
+    assert ran.returncode == 1 and "is the disk full?" in ran.stderr and not list(tmp_path.glob("full*"))

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <functional>
 
+#include "base/file_system.h"
 #include "base/json_writer.h"
 #include "base/little_endian.h"
 #include "codec/arrow_stream.h"
@@ -282,13 +283,25 @@ Status export_rows(const ChunkSet& set, const std::string& format, const Path& d
   std::error_code error;
   if (std::filesystem::exists(directory, error))
     return Error{ErrorCode::invalid_argument, directory.string() + " is there already; name a new directory"};
-  std::filesystem::create_directories(directory, error);
-  if (error) return Error{ErrorCode::io_error, "cannot make " + directory.string() + ": " + error.message()};
-  const Status status = format == "megatron" ? export_megatron(set, directory, watch)
-                        : format == "arrow"  ? export_arrow(set, directory, watch)
-                        : format == "mds"    ? export_mds(set, directory, watch)
-                                             : export_npy(set, directory, watch);
-  if (!status.ok()) std::filesystem::remove_all(directory, error);
+  // It has its name when it is whole. What a dead export left is in the way of nobody.
+  const Path part = directory.string() + ".part";
+  FileSystem& files = real_file_system();
+  std::filesystem::create_directories(part, error);
+  if (error) return Error{ErrorCode::io_error, "cannot make " + part.string() + ": " + error.message()};
+  auto lock = files.try_lock(part / "lock");
+  if (!lock.ok())
+    return lock.error().code == ErrorCode::busy
+               ? Error{ErrorCode::busy, "another process writes " + part.string()}
+               : lock.error();
+  for (const auto& left : std::filesystem::directory_iterator(part, error))
+    if (left.path().filename() != "lock") std::filesystem::remove_all(left.path(), error);
+  Status status = format == "megatron" ? export_megatron(set, part, watch)
+                  : format == "arrow"  ? export_arrow(set, part, watch)
+                  : format == "mds"    ? export_mds(set, part, watch)
+                                       : export_npy(set, part, watch);
+  if (status.ok()) status = files.remove(part / "lock");
+  if (status.ok()) status = files.rename(part, directory);
+  if (!status.ok()) std::filesystem::remove_all(part, error);
   return status;
 }
 
