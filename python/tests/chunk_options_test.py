@@ -176,3 +176,21 @@ def test_progress_for_machines_has_every_phase_to_its_end(corpus: Path, tokenize
     assert "seconds_left" in last and last["bytes_per_second"] > 0
     verified = progress_of("verify", tmp_path / "set")
     assert [line for line in verified if line["phase"] == "verify"][-1]["seconds_left"] == 0
+
+
+@pytest.mark.parametrize("line", ['add_eos = "yes"', "strict = 1", 'progress = "xml"', 'mode = "reverse"', 'strategy = "first_fit"'])
+@pytest.mark.parametrize("command", ["build", "fill", "grow", "repair"])
+def test_a_setting_that_means_nothing_is_refused(built: Path, corpus: Path, tokenizer: Path, tmp_path: Path, line: str, command: str) -> None:
+    (tmp_path / "lmemo.toml").write_text(f"[chunks]\n{line}\n")
+    words = [command, corpus, "-t", tokenizer, "-o", tmp_path / "set"] if command == "build" else [command, built]
+    _, said = in_words(*words, code=2, cwd=tmp_path)
+    assert f"lmemo.toml:2: chunks.{line.split()[0]}: found" in said and "expected one of" in said
+    assert not (tmp_path / "set").exists()
+
+
+def test_paths_of_a_settings_file_begin_where_it_lies(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "tokenizer.json").symlink_to(tokenizer)
+    (tmp_path / "lmemo.toml").write_text('[chunks]\ntokenizer = "tokenizer.json"\noutput = "set"\n')
+    in_words("build", corpus, cwd=tmp_path / "below")
+    assert (tmp_path / "set" / "metadata.json").exists() and list((tmp_path / "below").iterdir()) == []

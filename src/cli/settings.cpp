@@ -156,7 +156,8 @@ Result<Settings> load_settings(const Arguments& arguments, const CliEnvironment&
     }
   }
   for (const SettingSpec& spec : setting_specs()) {
-    if (spec.key.ends_with(".*")) continue;
+    if (spec.key.find('.') != std::string::npos)
+      continue;  // What a section does not name, its commands decide.
     add({spec.key, spec.key == "store" ? default_store(environment) : spec.default_text, "default"});
   }
   std::sort(settings.all_.begin(), settings.all_.end(),

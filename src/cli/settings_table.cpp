@@ -61,6 +61,8 @@ const std::vector<SettingSpec>& setting_specs() {
        {"auto", "always", "never"},
        "auto",
        "when to use colour"},
+      {"chunks.output", SettingType::path, "", "", {}, "", "where lmemo chunks build writes"},
+      {"chunks.tokenizer", SettingType::path, "", "", {}, "", "of lmemo chunks build"},
       {"chunks.*", SettingType::option, "", "", {}, "", "as the options of lmemo chunks build, with _ for -"},
       {"limits.*", SettingType::byte_limit, "", "", {}, "", "what one kind of entries may take"},
   };
@@ -102,7 +104,8 @@ Result<std::vector<ConfigValue>> read_config(std::string_view bytes, const std::
     const SettingSpec* spec = find_setting(entry.key);
     if (!spec) {
       std::vector<std::string> keys;
-      for (const SettingSpec& known : setting_specs()) keys.push_back(known.key);
+      for (const SettingSpec& known : setting_specs())
+        if (known.key.ends_with(".*") || known.key.find('.') == std::string::npos) keys.push_back(known.key);
       return Error{ErrorCode::invalid_argument, where + "unknown setting \"" + entry.key +
                                                     "\"; expected one of " + joined(keys) + "." +
                                                     did_you_mean(entry.key, keys)};

@@ -192,11 +192,7 @@ int build_and_tell(CommandContext& context, const Path& directory, const Plan& p
 }
 
 std::vector<CommandSpec> chunks_build_commands() {
-  const OptionSpec output = {.name = "output",
-                             .short_name = 'o',
-                             .type = ValueType::directory,
-                             .value_name = "DIR",
-                             .help = "the directory of the chunks"};
+  const OptionSpec output = chunks_output_option();
   CommandSpec plan;
   plan.name = "plan";
   plan.summary = "make or extend the plan of a set, and build nothing";
@@ -213,14 +209,8 @@ std::vector<CommandSpec> chunks_build_commands() {
       "What is there already is kept: run it again after a kill, or in several processes at once. Settings "
       "may stand in lmemo.toml under [chunks].";
   build.positionals = {chunks_inputs(false)};
-  build.options = joined(joined({output}, chunks_plan_options()), chunks_build_options());
-  build.options.push_back({.name = "mode",
-                           .type = ValueType::choice,
-                           .value_name = "MODE",
-                           .help = "inverse: find the gaps and build just them, as chunks fill",
-                           .default_text = "normal",
-                           .choices = {"normal", "inverse"}});
-  build.options.push_back({.name = "resume", .help = "go on where a build stopped: the same"});
+  build.options =
+      joined(joined(joined({output}, chunks_plan_options()), chunks_build_options()), chunks_mode_options());
   build.examples = {
       {"lmemo chunks build corpus.jsonl.zst -t models/llama -o corpus.chunks --sequence-length 2048",
        "Rows of 2,048 tokens."},

@@ -32,6 +32,8 @@ std::vector<OptionSpec> rebuild_options() {
 
 int run_fill(CommandContext& context) {
   return fill_gaps(context, directory_argument(context, context.arguments.positional(0).value()));
+  if (const Status checked = check_chunks_settings(context.settings); !checked.ok())
+    return fail(context, checked.error());
 }
 
 int run_grow(CommandContext& context) {
@@ -51,6 +53,8 @@ int run_grow(CommandContext& context) {
     planned = make_or_extend_plan(context, directory, std::move(*plan), nullptr, inputs, is_dry_run);
   }
   if (!planned.ok()) return fail(context, planned.error());
+  if (const Status checked = check_chunks_settings(context.settings); !checked.ok())
+    return fail(context, checked.error());
   // Old chunks stay as they are, stale ones too.
   const auto asked = asked_chunks(context, planned->plan.entries.size());
   if (!asked.ok()) return fail(context, asked.error());
@@ -108,6 +112,8 @@ int run_repair(CommandContext& context) {
   if (chunks_flag(context, "dry-run")) {
     if (context.console.is_json) {
       JsonWriter json = begin_json(context);
+  if (const Status checked = check_chunks_settings(context.settings); !checked.ok())
+    return fail(context, checked.error());
       json.member("dry_run", true);
       add_numbers(json, "to_rebuild", bad);
       json.end_object();

@@ -21,13 +21,17 @@ Error bad_option(const std::string& name, const std::string& found, const std::s
   return {ErrorCode::invalid_argument, "--" + name + ": found \"" + found + "\"; expected " + expected};
 }
 
+std::string one_of(const std::vector<std::string>& choices) {
+  std::string words;
+  for (const std::string& word : choices) words += (words.empty() ? "one of " : ", ") + word;
+  return words;
+}
+
 Result<std::string> choice(const CommandContext& context, const std::string& name,
                            const std::string& otherwise, const std::vector<std::string>& choices) {
   const std::string text = chunks_option(context, name).value_or(otherwise);
   if (std::find(choices.begin(), choices.end(), text) != choices.end()) return text;
-  std::string words;
-  for (const std::string& word : choices) words += (words.empty() ? "" : ", ") + word;
-  return bad_option(name, text, "one of " + words);
+  return bad_option(name, text, one_of(choices));
 }
 
 // The id that stands at the start or the end of documents: as the model's directory says, or by its usual names.
@@ -251,16 +255,47 @@ std::vector<OptionSpec> chunks_build_options() {
           {.name = "strict", .help = "a document that cannot be read is an error"}};
 }
 
+OptionSpec chunks_output_option() {
+  return {.name = "output",
+          .short_name = 'o',
+          .type = ValueType::directory,
+          .value_name = "DIR",
+          .help = "the directory of the chunks"};
+}
+
+std::vector<OptionSpec> chunks_mode_options() {
+  return {{.name = "mode",
+           .type = ValueType::choice,
+           .value_name = "MODE",
+           .help = "inverse: find the gaps and build just them, as chunks fill",
+           .default_text = "normal",
+           .choices = {"normal", "inverse"}},
+          {.name = "resume", .help = "go on where a build stopped: the same"}};
+}
+
 Status check_chunks_settings(const Settings& settings) {
-  std::vector<std::string> known = {"output", "mode", "resume"};
-  for (const auto& options : {chunks_plan_options(), chunks_build_options()})
-    for (const OptionSpec& option : options) known.push_back(setting_named(option.name));
+  std::map<std::string, OptionSpec, std::less<>> known;
+  std::vector<std::string> names;
+  for (const auto& options : {std::vector{chunks_output_option()}, chunks_plan_options(),
+                              chunks_build_options(), chunks_mode_options()})
+    for (const OptionSpec& option : options) {
+      names.push_back(setting_named(option.name));
+      known.emplace(names.back(), option);
+    }
   for (const Setting& setting : settings.all()) {
     if (!setting.key.starts_with("chunks.")) continue;
+    const auto error = [&](const std::string& what) {
+      return Error{ErrorCode::invalid_argument, setting.origin + ": " + what};
+    };
     const std::string name = setting.key.substr(7);
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      return Error{ErrorCode::invalid_argument,
-                   setting.origin + ": unknown setting \"" + setting.key + "\"." + did_you_mean(name, known)};
+    const auto option = known.find(name);
+    if (option == known.end())
+      return error("unknown setting \"" + setting.key + "\"." + did_you_mean(name, names));
+    const bool is_flag = option->second.type == ValueType::none;
+    const std::vector<std::string> choices =
+        is_flag ? std::vector<std::string>{"true", "false"} : option->second.choices;
+    if (!choices.empty() && std::find(choices.begin(), choices.end(), setting.text) == choices.end())
+      return error(setting.key + ": found \"" + setting.text + "\"; expected " + one_of(choices));
   }
   return {};
 }

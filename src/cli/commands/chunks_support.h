@@ -27,8 +27,10 @@ PositionalSpec chunks_inputs(bool is_required);
 // Options of all commands that plan, of all that build, of all that look.
 std::vector<OptionSpec> chunks_plan_options();
 std::vector<OptionSpec> chunks_build_options();
+OptionSpec chunks_output_option();
+std::vector<OptionSpec> chunks_mode_options();  // Of build alone.
 
-// Settings of [chunks] that nobody knows are an error.
+// Settings of [chunks] that nobody knows are an error, and values that mean nothing.
 Status check_chunks_settings(const Settings& settings);
 
 struct WantedChunks {
