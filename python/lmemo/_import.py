@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import fnmatch
-import glob
 import hashlib
 import http.client
 import json
@@ -39,9 +38,7 @@ def import_documents(source: str, folder: str, text_field: str) -> list[str]:
     elif "://" in source:
         raise ValueError(f"{source}: expected a file, hf://datasets/OWNER/NAME or https://…")
     else:
-        files = [Path(source).resolve()] if Path(source).exists() else sorted(Path(name).resolve() for name in glob.glob(source, recursive=True))
-        if not files:
-            raise FileNotFoundError(f"{source}: no such file")
+        files = [Path(source)]
     return [str(_as_lines(file, target, text_field) if file.suffix in _TABLES else file) for file in files]
 
 

@@ -166,3 +166,28 @@ def test_a_file_that_is_not_what_the_hub_lists_is_refused(plain: Path, tokenizer
         assert refused.returncode == 1 and name in refused.stderr and "refused" in refused.stderr
         hub.served.clear()
         assert report_of(try_build("hf://datasets/OWNER/NAME", tokenizer, tmp_path / "set", hub.address))["complete"]
+
+
+# Directories.
+
+
+def test_tables_in_a_directory_are_documents_too(texts: list[str], tokenizer: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    write_lines(folder / "a.jsonl", texts[:50])
+    table = pyarrow.table({"text": texts[50:100]})
+    pyarrow.parquet.write_table(table, folder / "b.parquet")
+    pyarrow.feather.write_feather(table, str(folder / "c.arrow"))
+    for inputs in ([folder], [f"{folder}/*"], [f"{tmp_path}/i?/**"]):
+        report = run("build", *inputs, "-t", tokenizer, "-o", tmp_path / f"set-{len(str(inputs))}")
+        assert report["documents"] == 150 and report["left_out"]["invalid_utf8"] == 0
+    assert run("estimate", folder, "-t", tokenizer)["documents"] == 150
+
+
+def test_a_set_within_its_input_is_no_input(texts: list[str], tokenizer: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "a.jsonl", texts[:50])
+    (tmp_path / "out2").write_text("A file beside the set.")
+    words = ["build", tmp_path, "-t", tokenizer, "-o", tmp_path / "out"]
+    assert run(*words)["documents"] == 51
+    assert run(*words)["built"] == 0 and run("grow", tmp_path / "out")["built"] == 0
+    assert run("grow", tmp_path / "out", f"{tmp_path}/**")["built"] == 0

@@ -49,10 +49,8 @@ int run_estimate(CommandContext& context) {
   const auto wanted = wanted_chunks(context);
   if (!wanted.ok()) return fail(context, wanted.error());
   const ScratchFolder scratch;
-  const auto local = local_inputs(context, context.arguments.positionals(), scratch.path(),
-                                  wanted->plan.parameters.text_field);
-  if (!local.ok()) return fail(context, local.error());
-  const auto files = chunks::find_input_files(*local, context.environment.working_directory);
+  const auto files = input_files(context, context.arguments.positionals(), scratch.path(),
+                                 wanted->plan.parameters.text_field, scratch.path());
   if (!files.ok()) return fail(context, files.error());
   const auto found = chunks::estimate(*files, wanted->plan, *wanted->tokenizer);
   if (!found.ok()) return fail(context, found.error());

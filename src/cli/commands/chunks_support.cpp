@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "base/followed.h"
 #include "base/tick_clock.h"
@@ -37,6 +38,12 @@ std::optional<std::string> difference(const Plan& has, const Plan& wanted) {
 }
 
 bool is_address(const std::string& input) { return input.find("://") != std::string::npos; }
+
+bool has_extension(const Path& path, std::initializer_list<std::string_view> extensions) {
+  return std::find(extensions.begin(), extensions.end(), path.extension().native()) != extensions.end();
+}
+bool is_table(const Path& path) { return has_extension(path, {".parquet", ".arrow", ".feather"}); }
+bool is_separated_values(const Path& path) { return has_extension(path, {".csv", ".tsv"}); }
 
 std::vector<std::string> absolute_inputs(const CommandContext& context,
                                          const std::vector<std::string>& inputs) {
@@ -87,30 +94,42 @@ Result<std::unique_ptr<FileLock>> lock_plan(CommandContext& context, const Path&
   }
 }
 
-Result<std::vector<std::string>> local_inputs(CommandContext& context, const std::vector<std::string>& inputs,
-                                              const Path& directory, const std::string& text_field) {
-  std::vector<std::string> local;
-  for (const std::string& input : inputs) {
-    const bool is_remote = is_address(input);
-    const bool is_table =
-        input.ends_with(".parquet") || input.ends_with(".arrow") || input.ends_with(".feather");
-    if (!is_remote && !is_table) {
-      if (input.ends_with(".csv") || input.ends_with(".tsv"))
-        context.console.warn(input +
-                             " is taken as one text, lines and commas and all; as JSON lines or Parquet each "
-                             "line would be a document");
-      local.push_back(input);
-      continue;
-    }
+Result<std::vector<chunks::InputFile>> input_files(CommandContext& context,
+                                                   const std::vector<std::string>& inputs,
+                                                   const Path& directory, const std::string& text_field,
+                                                   const Path& import_directory) {
+  std::vector<chunks::InputFile> files;
+  const auto import_into_files = [&](const std::string& input) -> Status {
     if (!context.environment.import_documents)
       return Error{
           ErrorCode::incompatible,
           input + " needs Python; `pip install lmemo pyarrow huggingface_hub` adds it to this command"};
-    LMEMO_ASSIGN(const std::vector<std::string> files,
-                 context.environment.import_documents(input, (directory / "imported").string(), text_field));
-    local.insert(local.end(), files.begin(), files.end());
+    LMEMO_ASSIGN(const std::vector<std::string> imported,
+                 context.environment.import_documents(input, import_directory.string(), text_field));
+    for (const std::string& path : imported) files.push_back({path, chunks::type_of_input(path)});
+    return {};
+  };
+  for (const std::string& input : inputs) {
+    if (is_address(input)) {
+      LMEMO_TRY(import_into_files(input));
+      continue;
+    }
+    LMEMO_ASSIGN(const std::vector<chunks::InputFile> found,
+                 chunks::find_input_files({input}, context.environment.working_directory, directory));
+    bool has_warned = false;
+    for (const chunks::InputFile& file : found) {
+      if (is_table(file.path)) {
+        LMEMO_TRY(import_into_files(file.path.string()));
+        continue;
+      }
+      if (is_separated_values(file.path) && !std::exchange(has_warned, true))
+        context.console.warn(file.path.string() +
+                             " is taken as one text, lines and commas and all; as JSON lines or Parquet each "
+                             "line would be a document");
+      files.push_back(file);
+    }
   }
-  return local;
+  return files;
 }
 
 Result<PlannedChunks> make_or_extend_plan(CommandContext& context, const Path& directory,
@@ -128,11 +147,9 @@ Result<PlannedChunks> make_or_extend_plan(CommandContext& context, const Path& d
     if (std::find(plan->inputs.begin(), plan->inputs.end(), input) == plan->inputs.end())
       plan->inputs.push_back(std::move(input));
   const ScratchFolder scratch;  // A dry run leaves nothing behind.
-  LMEMO_ASSIGN(
-      const std::vector<std::string> local,
-      local_inputs(context, inputs, is_dry_run ? scratch.path() : directory, plan->parameters.text_field));
   LMEMO_ASSIGN(const std::vector<chunks::InputFile> files,
-               chunks::find_input_files(local, context.environment.working_directory));
+               input_files(context, inputs, directory, plan->parameters.text_field,
+                           (is_dry_run ? scratch.path() : directory) / "imported"));
   const Watch watch = chunks_watch(context);
   if (planned.is_new) {
     LMEMO_ASSIGN(const chunks::Sample sample,

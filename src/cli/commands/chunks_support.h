@@ -47,9 +47,12 @@ Result<chunks::BuildOptions> build_options(const CommandContext& context);
 Result<chunks::Plan> existing_plan(const Path& directory);
 Path directory_argument(const CommandContext& context, const std::string& text);
 
-// Turns inputs that need Python into files, others into what they are.
-Result<std::vector<std::string>> local_inputs(CommandContext& context, const std::vector<std::string>& inputs,
-                                              const Path& directory, const std::string& text_field);
+// The files of INPUT… that a plan can name. What needs Python, also tables in a directory, is brought into `import_directory` as
+// JSON lines; what lies in the directory of the set is no input.
+Result<std::vector<chunks::InputFile>> input_files(CommandContext& context,
+                                                   const std::vector<std::string>& inputs,
+                                                   const Path& directory, const std::string& text_field,
+                                                   const Path& import_directory);
 
 // A directory that goes away with it. For inputs that must leave nothing behind.
 class ScratchFolder {

@@ -262,11 +262,13 @@ class Scan {
 
 bool has_glob(std::string_view text) { return text.find_first_of("*?") != std::string_view::npos; }
 
-Status add_directory(const Path& root, const WalkOptions& options, std::vector<InputFile>& files) {
+// All but what lies below `left_out`.
+Status add_directory(const Path& root, const WalkOptions& options, const Path& left_out,
+                     std::vector<InputFile>& files) {
   LMEMO_ASSIGN(const SourceListing listing, walk_sources(root, options));
   for (size_t at = 0; at < listing.size(); ++at) {
     const Path path = listing.root() / listing.path(at);
-    files.push_back({path, type_of_input(path)});
+    if (!path.native().starts_with(left_out.native() + "/")) files.push_back({path, type_of_input(path)});
   }
   return {};
 }
@@ -283,14 +285,16 @@ SourceType type_of_input(const Path& path) {
 }
 
 Result<std::vector<InputFile>> find_input_files(const std::vector<std::string>& inputs,
-                                                const Path& working_directory) {
+                                                const Path& working_directory, const Path& set_directory) {
   std::vector<InputFile> files;
+  std::error_code ignored;
+  const Path left_out = std::filesystem::weakly_canonical(set_directory, ignored);
   for (const std::string& input : inputs) {
     const Path path = (working_directory / input).lexically_normal();
     std::error_code error;
     const auto status = std::filesystem::status(path, error);
     if (std::filesystem::is_directory(status)) {
-      LMEMO_TRY(add_directory(path, {}, files));
+      LMEMO_TRY(add_directory(path, {}, left_out, files));
     } else if (std::filesystem::exists(status)) {
       const Path real = std::filesystem::canonical(path, error);
       files.push_back({error ? path : real, type_of_input(path)});
@@ -299,7 +303,7 @@ Result<std::vector<InputFile>> find_input_files(const std::vector<std::string>& 
       Path root, pattern;
       for (const Path& piece : path) (has_glob(piece.string()) || !pattern.empty() ? pattern : root) /= piece;
       const size_t before = files.size();
-      LMEMO_TRY(add_directory(root, {.include = {pattern.generic_string()}}, files));
+      LMEMO_TRY(add_directory(root, {.include = {pattern.generic_string()}}, left_out, files));
       if (files.size() == before) return Error{ErrorCode::invalid_argument, "no file matches " + input};
     } else {
       return Error{ErrorCode::invalid_argument,

@@ -16,9 +16,10 @@ struct InputFile {
   SourceType type = SourceType::text;
 };
 
-// Files, directories and globs, in the order given; what is in a directory or matches a glob is sorted. Absolute.
+// Files, directories and globs, in the order given; what is in a directory or matches a glob is sorted, and is not the set
+// itself. Absolute.
 Result<std::vector<InputFile>> find_input_files(const std::vector<std::string>& inputs,
-                                                const Path& working_directory);
+                                                const Path& working_directory, const Path& set_directory);
 // By its name: .jsonl, .ndjson, .json and the same with .gz or .zst.
 SourceType type_of_input(const Path& path);
 
