@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from chunk_commands import LMEMO, build, built, copy_of, corpus, digests, in_words, run, tokenizer, write_lines  # noqa: F401
+from chunk_commands import LMEMO, build, built, chunk, copy_of, corpus, digests, flip, in_words, run, tokenizer, write_lines  # noqa: F401
 
 
 def test_a_directory_with_something_else_in_it_is_refused(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
@@ -77,3 +77,76 @@ def test_a_full_disk_keeps_what_is_done_and_says_how_to_go_on(corpus: Path, toke
     assert list((tmp_path / "set" / "writing").iterdir()) == []
     assert run("verify", tmp_path / "set", code=3)["damaged"] == []
     assert run("fill", tmp_path / "set")["complete"] and digests(tmp_path / "set") == digests(built)
+
+
+def test_a_source_with_another_name_is_not_taken_twice(tokenizer: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "set"
+    write_lines(tmp_path / "first.jsonl", [f"Document {number}." for number in range(500)])
+    (tmp_path / "text.txt").write_text("One more.")
+    build([tmp_path / "first.jsonl", tmp_path / "text.txt"], tokenizer, directory, "--sequence-length", 8)
+    before = digests(directory)
+    for name, now in (("first.jsonl", "other.jsonl"), ("text.txt", "other.txt")):
+        (tmp_path / name).rename(tmp_path / now)
+    with (tmp_path / "other.jsonl").open("a") as lines:
+        lines.write('{"text": "new"}\n')
+    assert len(run("show", directory)["gone_sources"]) == 2
+    assert run("grow", directory, tmp_path / "other.jsonl", tmp_path / "other.txt", "--dry-run")["new_documents"] == 1
+    said, noted = in_words("grow", directory, tmp_path / "other.jsonl", tmp_path / "other.txt")
+    assert "first.jsonl is now " in noted and "1 documents" in said
+    # Its chunks can be built again from where it is now.
+    assert {name: digests(directory)[name] for name in before} == before and run("show", directory)["gone_sources"] == []
+    chunk(directory, 0).write_bytes(b"")
+    assert run("repair", directory)["complete"] and {name: digests(directory)[name] for name in before} == before
+    assert in_words("grow", directory)[1] == ""
+
+
+def test_growth_goes_on_without_an_input_that_is_gone(tokenizer: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "first.jsonl", ["first"])
+    write_lines(tmp_path / "second.jsonl", ["second"])
+    build([tmp_path / "first.jsonl", tmp_path / "second.jsonl"], tokenizer, tmp_path / "set")
+    (tmp_path / "first.jsonl").unlink()
+    write_lines(tmp_path / "second.jsonl", ["second", "third"])
+    said, warned = in_words("grow", tmp_path / "set")
+    assert "first.jsonl is gone" in warned and "1 documents" in said
+
+
+def test_a_lost_part_of_the_plan_is_damage(built: Path, tokenizer: Path, tmp_path: Path) -> None:
+    directory = copy_of(built, tmp_path / "set")
+    write_lines(tmp_path / "more.jsonl", ["more"])
+    run("grow", directory, tmp_path / "more.jsonl")
+    before = digests(directory)
+    (directory / "plan" / "000001.plan").unlink()
+    found = run("verify", directory, code=4)
+    assert not found["complete"] and "not in the plan" in found["problems"][0]
+    said, noted = in_words("show", directory)
+    assert "not complete" in said and "fill" not in noted
+    assert run("grow", directory, tmp_path / "more.jsonl")["built"] == 0
+    assert run("verify", directory)["complete"] and digests(directory) == before
+
+
+def test_a_damaged_plan_is_an_error_of_every_command(built: Path, tmp_path: Path) -> None:
+    directory = copy_of(built, tmp_path / "set")
+    (directory / "plan" / "000000.plan").write_bytes(b"")
+    for command in ("show", "verify", "fill", "repair", "grow"):
+        _, said = in_words(command, directory, code=4)
+        assert "000000.plan" in said and "finished chunks are kept" in said
+
+
+def test_lines_that_no_chunk_has_are_told(tokenizer: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "lines.jsonl", ["first"])
+    build(tmp_path / "lines.jsonl", tokenizer, tmp_path / "set")
+    write_lines(tmp_path / "lines.jsonl", ["first", "second"])
+    for command in ("show", "verify"):
+        assert run(command, tmp_path / "set")["grown_sources"] == [str(tmp_path / "lines.jsonl")]
+        assert "lmemo chunks grow" in in_words(command, tmp_path / "set")[1]
+    run("grow", tmp_path / "set")
+    assert run("show", tmp_path / "set")["grown_sources"] == []
+
+
+def test_a_repair_that_was_killed_is_finished_by_the_next(built: Path, tmp_path: Path) -> None:
+    directory = copy_of(built, tmp_path / "set")
+    (directory / "aside").mkdir()
+    chunk(directory, 1).rename(directory / "aside" / "000001.chunk")
+    flip(chunk(directory, 2))
+    assert run("repair", directory, "--dry-run")["to_rebuild"] == [1, 2]
+    assert run("repair", directory)["complete"] and digests(directory) == digests(built)

@@ -68,6 +68,9 @@ void status_json(CommandContext& context, const Path& directory, const chunks::P
   json.begin_array("gone_sources");
   for (const std::string& gone : status.sources.gone) json.value(gone);
   json.end_array();
+  json.begin_array("grown_sources");
+  for (const std::string& grown : status.sources.grown) json.value(grown);
+  json.end_array();
   json.begin_array("problems");
   for (const auto& damaged : status.damaged)
     json.value("chunk " + std::to_string(damaged.number) + ": " + damaged.what);
@@ -135,13 +138,20 @@ void status_words(CommandContext& context, const Path& directory, const chunks::
   for (const std::string& problem : status.coverage_problems)
     console.out(console.styled(Style::red, "problem") + "  " + printable(problem) + "\n");
   for (const std::string& gone : status.sources.gone) console.warn("source is gone: " + gone);
+  if (const auto& grown = status.sources.grown; !grown.empty())
+    console.note(grown.front() +
+                 (grown.size() > 1 ? " and " + format_count(grown.size() - 1) + " others" : "") +
+                 (grown.size() > 1 ? " have" : " has") + " grown; `lmemo chunks grow " + directory.string() +
+                 "` adds what is new");
   if (!status.damaged.empty() || !status.with(ChunkState::stale).empty())
     console.note("`lmemo chunks repair " + directory.string() + "` builds damaged and stale chunks again");
-  else if (!status.is_complete())
+  else if (!status.with(ChunkState::missing).empty())
     console.note("`lmemo chunks fill " + directory.string() + "` builds what is missing");
 }
 
-int look(CommandContext& context, const chunks::StatusOptions& options) {
+// `found` tells the exit code of what was found; an error has its own.
+int look(CommandContext& context, const chunks::StatusOptions& options,
+         int (*found)(const chunks::SetStatus&)) {
   const Path directory = directory_argument(context, context.arguments.positional(0).value());
   const auto plan = existing_plan(directory);
   if (!plan.ok()) return fail(context, plan.error());
@@ -161,12 +171,11 @@ int look(CommandContext& context, const chunks::StatusOptions& options) {
     [[maybe_unused]] const Status kept = chunks::update_registry(SetPaths{directory}, status->registry);
     [[maybe_unused]] const Status written = chunks::write_metadata(SetPaths{directory}, *plan, *status);
   }
-  return exit_code_of(*status);
+  return found(*status);
 }
 
 int run_show(CommandContext& context) {
-  const int code = look(context, {});
-  return code == kExitGaps || code == kExitDamage ? kExitFine : code;
+  return look(context, {}, [](const chunks::SetStatus&) { return static_cast<int>(kExitFine); });
 }
 
 int run_verify(CommandContext& context) {
@@ -183,7 +192,7 @@ int run_verify(CommandContext& context) {
   }
   options.workers =
       static_cast<unsigned>(std::clamp<uint64_t>(context.arguments.count("workers").value_or(1), 1, 1024));
-  return look(context, options);
+  return look(context, options, exit_code_of);
 }
 
 int run_clean(CommandContext& context) {

@@ -1,5 +1,6 @@
 // lmemo chunks fill, grow, repair: what brings a set that is there up to date.
 #include <algorithm>
+#include <set>
 
 #include "base/units.h"
 #include "cli/commands/chunks_support.h"
@@ -31,12 +32,29 @@ std::vector<OptionSpec> rebuild_options() {
 }
 
 int run_fill(CommandContext& context) {
-  return fill_gaps(context, directory_argument(context, context.arguments.positional(0).value()));
   if (const Status checked = check_chunks_settings(context.settings); !checked.ok())
     return fail(context, checked.error());
+  return fill_gaps(context, directory_argument(context, context.arguments.positional(0).value()));
+}
+
+// What a plan was made of, without files that are gone since.
+std::vector<std::string> inputs_left(CommandContext& context, const chunks::Plan& plan) {
+  std::vector<std::string> left;
+  for (const std::string& input : plan.inputs) {
+    std::error_code ignored;
+    const bool is_file =
+        input.find("://") == std::string::npos && input.find_first_of("*?") == std::string::npos;
+    if (is_file && !std::filesystem::exists(input, ignored))
+      context.console.warn(input + " is gone; what was planned of it stays");
+    else
+      left.push_back(input);
+  }
+  return left;
 }
 
 int run_grow(CommandContext& context) {
+  if (const Status checked = check_chunks_settings(context.settings); !checked.ok())
+    return fail(context, checked.error());
   const Path directory = directory_argument(context, context.arguments.positional(0).value());
   const bool is_dry_run = chunks_flag(context, "dry-run");
   std::vector<std::string> inputs(context.arguments.positionals().begin() + 1,
@@ -49,12 +67,10 @@ int run_grow(CommandContext& context) {
     if (!lock.ok()) return fail(context, lock.error());
     plan = existing_plan(directory);  // As it is now that nobody else writes it.
     if (!plan.ok()) return fail(context, plan.error());
-    if (inputs.empty()) inputs = plan->inputs;
+    if (inputs.empty()) inputs = inputs_left(context, *plan);
     planned = make_or_extend_plan(context, directory, std::move(*plan), nullptr, inputs, is_dry_run);
   }
   if (!planned.ok()) return fail(context, planned.error());
-  if (const Status checked = check_chunks_settings(context.settings); !checked.ok())
-    return fail(context, checked.error());
   // Old chunks stay as they are, stale ones too.
   const auto asked = asked_chunks(context, planned->plan.entries.size());
   if (!asked.ok()) return fail(context, asked.error());
@@ -82,7 +98,22 @@ Status set_aside(const SetPaths& paths, uint64_t number) {
   }
 }
 
+Result<std::set<uint64_t>> set_aside_before(const SetPaths& paths) {
+  FileSystem& files = real_file_system();
+  std::set<uint64_t> numbers;
+  LMEMO_ASSIGN(const FileStatus status, files.status(paths.aside()));
+  if (status.type != FileType::directory) return numbers;
+  LMEMO_ASSIGN(const std::vector<std::string> names, files.list(paths.aside()));
+  for (const std::string& name : names) {
+    const std::string_view chunk = std::string_view(name).substr(0, name.find(".chunk") + 6);
+    if (const auto number = SetPaths::number_of_chunk(chunk)) numbers.insert(*number);
+  }
+  return numbers;
+}
+
 int run_repair(CommandContext& context) {
+  if (const Status checked = check_chunks_settings(context.settings); !checked.ok())
+    return fail(context, checked.error());
   const Path directory = directory_argument(context, context.arguments.positional(0).value());
   const SetPaths paths{directory};
   auto plan = existing_plan(directory);
@@ -101,9 +132,12 @@ int run_repair(CommandContext& context) {
 
   const auto asked = asked_chunks(context, plan->entries.size());
   if (!asked.ok()) return fail(context, asked.error());
+  const auto unfinished = set_aside_before(paths);  // By a repair that was killed.
+  if (!unfinished.ok()) return fail(context, unfinished.error());
   std::vector<uint64_t> bad, not_asked;
   for (uint64_t number = 0; number < status->states.size(); ++number)
-    if (status->states[number] == ChunkState::damaged || status->states[number] == ChunkState::stale)
+    if (status->states[number] == ChunkState::damaged || status->states[number] == ChunkState::stale ||
+        (status->states[number] == ChunkState::missing && unfinished->contains(number)))
       (std::binary_search(asked->begin(), asked->end(), number) ? bad : not_asked).push_back(number);
   for (const auto& damaged : status->damaged)
     context.console.note("chunk " + std::to_string(damaged.number) + " is damaged: " + damaged.what);
@@ -112,8 +146,6 @@ int run_repair(CommandContext& context) {
   if (chunks_flag(context, "dry-run")) {
     if (context.console.is_json) {
       JsonWriter json = begin_json(context);
-  if (const Status checked = check_chunks_settings(context.settings); !checked.ok())
-    return fail(context, checked.error());
       json.member("dry_run", true);
       add_numbers(json, "to_rebuild", bad);
       json.end_object();
@@ -150,6 +182,7 @@ int run_repair(CommandContext& context) {
     } else {
       numbers.push_back(number);
     }
+    if (status->states[number] == ChunkState::missing) continue;
     if (const Status moved = set_aside(paths, number); !moved.ok()) return fail(context, moved.error());
   }
   if (const Status forgotten = chunks::update_registry(paths, {}, bad); !forgotten.ok())

@@ -55,6 +55,13 @@ std::vector<std::string> absolute_inputs(const CommandContext& context,
   return absolute;
 }
 
+// On disk too, unless nothing is to be written.
+Status add_to_plan(const Path& directory, Plan& plan, chunks::PlanPart part, bool is_dry_run) {
+  if (!is_dry_run) return chunks::append_to_plan(directory, plan, std::move(part));
+  chunks::apply(plan, part);
+  return {};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Tokenizer>> tokenizer_of_plan(CommandContext& context, const Plan& plan) {
@@ -158,23 +165,29 @@ Result<PlannedChunks> make_or_extend_plan(CommandContext& context, const Path& d
     plan->chunk_bytes = std::max<uint64_t>(1, static_cast<uint64_t>(rows * sample.ratio()));
   } else {
     // First what became of the old sources; what is new comes behind it.
+    std::vector<Path> paths;
+    for (const chunks::InputFile& file : files) paths.push_back(file.path);
+    chunks::PlanPart moved;
+    LMEMO_ASSIGN(moved.sources, chunks::moved_sources(*plan, paths));
+    for (const chunks::PlanSource& source : moved.sources) {
+      const std::string before = plan->sources.at(source.number).path.string();
+      context.console.note(before + " is now " + source.path.string());
+      std::erase(plan->inputs, before);
+    }
+    if (!moved.sources.empty()) LMEMO_TRY(add_to_plan(directory, *plan, std::move(moved), is_dry_run));
     LMEMO_ASSIGN(chunks::Reconciliation sources, chunks::reconcile(*plan, watch));
     if (!sources.stale.empty())
       context.console.warn("sources of " + format_count(sources.stale.size()) + " chunks have changed (" +
                            ranges_in_words(sources.stale) + "); `lmemo chunks repair " + directory.string() +
                            "` builds them again");
-    if (!is_dry_run && (!sources.revision.entries.empty() || !sources.revision.sources.empty()))
-      LMEMO_TRY(chunks::append_to_plan(directory, *plan, std::move(sources.revision)));
+    if (!sources.revision.entries.empty() || !sources.revision.sources.empty())
+      LMEMO_TRY(add_to_plan(directory, *plan, std::move(sources.revision), is_dry_run));
   }
   LMEMO_ASSIGN(chunks::PlanPart part, chunks::scan(*plan, files, planned.scan, watch));
   context.console.end_progress();
   planned.new_chunks = part.entries.size();
-  if (!is_dry_run && (planned.is_new || !part.entries.empty() || !part.sources.empty())) {
-    LMEMO_TRY(chunks::append_to_plan(directory, *plan, std::move(part)));
-  } else if (is_dry_run) {
-    for (auto& source : part.sources) plan->sources[source.number] = source;
-    for (auto& entry : part.entries) plan->entries.push_back(std::move(entry));
-  }
+  if (planned.is_new || !part.entries.empty() || !part.sources.empty())
+    LMEMO_TRY(add_to_plan(directory, *plan, std::move(part), is_dry_run));
   planned.plan = std::move(*plan);
   return planned;
 }

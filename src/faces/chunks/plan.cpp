@@ -61,19 +61,13 @@ std::string name_of_part(uint32_t part) {
   return name;
 }
 
-void apply(Plan& plan, PlanPart& part) {
-  for (PlanSource& source : part.sources) plan.sources[source.number] = std::move(source);
-  for (PlanEntry& entry : part.entries) {
-    if (entry.number < plan.entries.size())
-      plan.entries[entry.number] = std::move(entry);
-    else
-      plan.entries.push_back(std::move(entry));
-  }
-  plan.texts_seen.insert(plan.texts_seen.end(), part.texts_seen.begin(), part.texts_seen.end());
-}
-
 Result<PlanPart> read_part(const Path& path, Plan& plan) {
-  LMEMO_ASSIGN(const auto segment, Segment::open(real_file_system(), path));
+  const auto opened = Segment::open(real_file_system(), path);
+  if (!opened.ok())
+    return opened.error().code == ErrorCode::corruption
+               ? damaged(path.string() + ": " + opened.error().message)
+               : opened.error();
+  const auto& segment = *opened;
   if (!segment) return damaged("there is no " + path.string());
   if (segment->state() != SegmentState::sealed) return damaged(path.string() + " is damaged or cut off");
   PlanPart part;
@@ -106,6 +100,17 @@ Result<PlanPart> read_part(const Path& path, Plan& plan) {
 }
 
 }  // namespace
+
+void apply(Plan& plan, PlanPart& part) {
+  for (PlanSource& source : part.sources) plan.sources[source.number] = std::move(source);
+  for (PlanEntry& entry : part.entries) {
+    if (entry.number < plan.entries.size())
+      plan.entries[entry.number] = std::move(entry);
+    else
+      plan.entries.push_back(std::move(entry));
+  }
+  plan.texts_seen.insert(plan.texts_seen.end(), part.texts_seen.begin(), part.texts_seen.end());
+}
 
 uint64_t PlanEntry::documents() const {
   uint64_t total = 0;

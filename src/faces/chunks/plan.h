@@ -70,6 +70,9 @@ struct PlanPart {
   std::vector<std::array<std::byte, 16>> texts_seen;
 };
 
+// What a part adds or says anew.
+void apply(Plan& plan, PlanPart& part);
+
 // nullopt if there is no plan. `corruption` if one of its files is damaged.
 Result<std::optional<Plan>> load_plan(const Path& directory);
 // Adds a part to the plan on disk and to `plan`. Requires: the caller holds the plan's lock.

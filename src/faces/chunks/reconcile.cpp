@@ -22,6 +22,16 @@ struct Place {
 // What was typed behind the end of the last planned line is new, but for what an edit of that part may have added.
 uint64_t slack(uint64_t bytes) { return bytes / 10 + 65536; }
 
+using Places = std::map<uint32_t, std::vector<Place>>;
+
+Places places_by_source(const Plan& plan) {
+  Places places;
+  for (size_t entry = 0; entry < plan.entries.size(); ++entry)
+    for (size_t range = 0; range < plan.entries[entry].ranges.size(); ++range)
+      places[plan.entries[entry].ranges[range].source].push_back({entry, range});
+  return places;
+}
+
 // Reads one changed source and says where its ranges are now.
 class Alignment {
  public:
@@ -48,6 +58,10 @@ class Alignment {
     return {};
   }
 
+  bool begins_as_planned() {
+    const auto is_here = is_at(0, ranges_.front().begin);
+    return is_here.ok() && *is_here;
+  }
   const std::vector<PlanRange>& ranges() const { return ranges_; }
   const std::vector<bool>& changed() const { return changed_; }
   uint64_t planned_bytes() const { return position_; }
@@ -187,11 +201,46 @@ class Alignment {
 
 }  // namespace
 
+Result<std::vector<PlanSource>> moved_sources(const Plan& plan, const std::vector<Path>& files) {
+  std::set<std::string> known;
+  std::vector<const PlanSource*> gone;
+  for (const auto& [number, source] : plan.sources) {
+    known.insert(source.path.native());
+    if (!stamp_of_file(source.path).ok()) gone.push_back(&source);
+  }
+  std::vector<PlanSource> moved;
+  if (gone.empty()) return moved;
+  const auto places = places_by_source(plan);
+  for (const Path& path : files) {
+    const auto stamp = stamp_of_file(path);
+    if (known.contains(path.native()) || !stamp.ok()) continue;
+    for (auto source = gone.begin(); source != gone.end(); ++source) {
+      const bool is_packed = path.extension() == ".gz" || path.extension() == ".zst";
+      if (path.extension() != (*source)->path.extension() ||
+          (!is_packed && stamp->byte_count < (*source)->planned_bytes))
+        continue;
+      PlanSource now = **source;
+      now.path = path;
+      std::vector<PlanRange> ranges;
+      if (const auto found = places.find(now.number); found != places.end())
+        for (const Place& place : found->second)
+          ranges.push_back(plan.entries[place.entry].ranges[place.range]);
+      const std::vector<PlanRange> before = ranges;
+      Alignment alignment(now, std::move(ranges));
+      if (before.empty() || !alignment.begins_as_planned() || !alignment.align().ok() ||
+          alignment.ranges() != before)
+        continue;
+      if (alignment.reaches_end()) now.stamp = *stamp;
+      moved.push_back(now);
+      gone.erase(source);
+      break;
+    }
+  }
+  return moved;
+}
+
 Result<Reconciliation> reconcile(const Plan& plan, const Watch& watch) {
-  std::map<uint32_t, std::vector<Place>> places;
-  for (size_t entry = 0; entry < plan.entries.size(); ++entry)
-    for (size_t range = 0; range < plan.entries[entry].ranges.size(); ++range)
-      places[plan.entries[entry].ranges[range].source].push_back({entry, range});
+  auto places = places_by_source(plan);
 
   Reconciliation result;
   std::set<uint64_t> stale, lost;
@@ -222,7 +271,10 @@ Result<Reconciliation> reconcile(const Plan& plan, const Watch& watch) {
     }
     PlanSource now = source;
     // A file that also grew keeps its old stamp, so that the scan looks at it.
-    if (alignment.reaches_end()) now.stamp = *stamp;
+    if (alignment.reaches_end())
+      now.stamp = *stamp;
+    else if (plan.limit_documents == 0)
+      result.grown.push_back(source.path.string());
     now.planned_bytes = alignment.planned_bytes();
     now.planned_lines = alignment.planned_lines();
     if (now.planned_bytes != source.planned_bytes || now.stamp != source.stamp)

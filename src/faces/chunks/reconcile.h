@@ -13,11 +13,17 @@ struct Reconciliation {
   std::vector<uint64_t> stale;    // Chunks whose sources changed.
   std::vector<uint64_t> lost;     // Chunks of which a source is gone: they cannot be built again.
   std::vector<std::string> gone;  // Those sources.
+  std::vector<std::string>
+      grown;  // Sources that have lines which no chunk has, but for those behind a limit.
   // What the plan should say: entries with their new content or their new place, sources with their new stamps.
   PlanPart revision;
 };
 
 // Nothing is written.
 Result<Reconciliation> reconcile(const Plan& plan, const Watch& watch);
+
+// Sources that are gone and found again under another name among `files`, byte for byte, with that name. What was appended to one
+// meanwhile is left to the scan.
+Result<std::vector<PlanSource>> moved_sources(const Plan& plan, const std::vector<Path>& files);
 
 }  // namespace lmemo::chunks

@@ -51,6 +51,11 @@ class Looking {
     std::sort(status_.damaged.begin(), status_.damaged.end(),
               [](const DamagedChunk& a, const DamagedChunk& b) { return a.number < b.number; });
     status_.coverage_problems = coverage_problems_of(plan_);
+    if (!status_.foreign.empty())
+      status_.coverage_problems.push_back(
+          std::to_string(status_.foreign.size()) + " chunks from " + std::to_string(status_.foreign.front()) +
+          " on are there, but not in the plan: a part of it is lost; `lmemo chunks grow " +
+          paths_.directory.string() + " INPUT…` with the inputs that were added last plans them again");
     find_claims();
     if (options_.compares_sources) {
       LMEMO_ASSIGN(status_.sources, reconcile(plan_, watch_));
@@ -175,8 +180,8 @@ std::vector<uint64_t> SetStatus::with(ChunkState state) const {
 }
 
 bool SetStatus::is_complete() const {
-  return std::all_of(states.begin(), states.end(),
-                     [](ChunkState state) { return state == ChunkState::sound; });
+  return foreign.empty() && std::all_of(states.begin(), states.end(),
+                                        [](ChunkState state) { return state == ChunkState::sound; });
 }
 
 ChunkCounts SetStatus::counts() const {
