@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch.utils.data import DataLoader, IterableDataset, Sampler, get_worker_info
 
 from lmemo._errors import InvalidArgument
@@ -13,6 +14,10 @@ from lmemo._torch_context import worker_context
 if TYPE_CHECKING:
     from lmemo._torch_rows import RowSamples
     from lmemo.torch import ChunkDataset
+
+
+# Options of torch's DataLoader that mean nothing new to threads: they last, look a window ahead, and draw no random numbers. Memory they pin as well.
+FOR_THREADS = ("persistent_workers", "prefetch_factor", "generator", "pin_memory")
 
 
 class _InOrder(Sampler[int]):  # type: ignore[misc]
@@ -35,8 +40,8 @@ class ChunkLoader(DataLoader[Any]):  # type: ignore[misc]
 
     batch_size: rows of each batch of this rank.
     num_workers: how many work ahead. They are threads of this process that decode blocks, without the GIL and without a way between
-        processes; with a collate_fn, which is Python, or with another option of torch's DataLoader they are its worker processes.
-        0 leaves the number of threads to the data set.
+        processes; with a collate_fn, which is Python, or an option that speaks of processes (worker_init_fn, multiprocessing_context,
+        timeout) they are torch's worker processes. 0 leaves the number of threads to the data set.
     collate_fn: gets the rows of a batch; by default the batch is {column: tensor [rows, length], "seq_lengths": lists}.
     drop_last: leave out a last batch with fewer rows.
     options: of torch's DataLoader; its multiprocessing_context is worker_context(), or that of the start method named. The order is the
@@ -60,14 +65,16 @@ class ChunkLoader(DataLoader[Any]):  # type: ignore[misc]
         drop_last: bool = False,
         **options: Any,
     ) -> None:
-        if batch_size < 1:
-            raise InvalidArgument(f"batch_size is {batch_size}; expected at least 1")
+        if not hasattr(dataset, "work_ahead"):
+            raise InvalidArgument(f"a ChunkLoader reads a ChunkDataset, not a {type(dataset).__name__}; torch's DataLoader takes any data set")
+        if not isinstance(batch_size, int) or batch_size < 1:
+            raise InvalidArgument(f"batch_size is {batch_size!r}; expected a whole number of at least 1; rows one by one come from the data set itself")
         if any(options.pop(name, None) for name in ("shuffle", "sampler", "batch_sampler")) or not options.pop("in_order", True):
             raise InvalidArgument(
                 "a ChunkLoader gives the rows in the order of its data set, which also shares them out among ranks: give shuffle, rank and "
                 "world_size to ChunkDataset, and leave out samplers and in_order (with Lightning, Trainer(use_distributed_sampler=False))"
             )
-        self._has_threads = collate_fn in (None, dataset.collate) and not any(options.values())
+        self._has_threads = collate_fn in (None, dataset.collate) and not any(value for name, value in options.items() if name not in FOR_THREADS)
         if num_workers > 0:
             start = options.get("multiprocessing_context")
             options["multiprocessing_context"] = worker_context(start) if start is None or isinstance(start, str) else start
@@ -121,8 +128,10 @@ class ChunkLoader(DataLoader[Any]):  # type: ignore[misc]
             yield from super().__iter__()
             return
         self.dataset.work_ahead(self.num_workers)
+        pins = self.pin_memory and torch.accelerator.is_available()
         for begin in range(first, end, self.batch_size):
-            yield self.collate_fn(self.dataset.__getitems__(range(begin, min(begin + self.batch_size, end))))
+            batch = self.collate_fn(self.dataset.__getitems__(range(begin, min(begin + self.batch_size, end))))
+            yield {name: column.pin_memory() if isinstance(column, torch.Tensor) else column for name, column in batch.items()} if pins else batch
 
     def set_epoch(self, epoch: int) -> None:
         """The order of another epoch, or of one that was read, from its start."""

@@ -405,7 +405,7 @@ def test_a_chunk_loader_that_starts_processes_has_it(directory: Path, monkeypatc
     made: list[WorkerQueue] = []
     make = WorkerQueue.__init__
     monkeypatch.setattr(WorkerQueue, "__init__", lambda way: (made.append(way), make(way))[1])
-    for options in ({"prefetch_factor": 3}, {"multiprocessing_context": "fork"}, {"multiprocessing_context": worker_context("fork")}):
+    for options in ({"timeout": LONG_ENOUGH}, {"multiprocessing_context": "fork"}, {"multiprocessing_context": worker_context("fork")}):
         dataset.set_epoch(0)
         made.clear()
         assert [plain(batch) for batch in ChunkLoader(ChunkDataset(directory, seed=3), 8, num_workers=2, **options)] == alone

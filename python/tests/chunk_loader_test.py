@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import subprocess
@@ -80,7 +81,7 @@ def test_passes_follow_one_another(directory: Path, options: dict[str, Any]) -> 
 
 
 def test_workers_that_last(directory: Path) -> None:
-    loader = ChunkLoader(ChunkDataset(directory, seed=3), 8, num_workers=2, persistent_workers=True)
+    loader = ChunkLoader(ChunkDataset(directory, seed=3), 8, num_workers=2, persistent_workers=True, worker_init_fn=_note_worker)
     seen = []
     for epoch in range(2):
         assert rows(loader) == rows_of_epoch(directory, epoch)
@@ -244,3 +245,42 @@ def test_torch_is_asked_for_nothing_more(directory: Path) -> None:
     torch.manual_seed(1)
     next(iter(ChunkLoader(ChunkDataset(directory), 8, num_workers=2)))
     assert torch.equal(torch.rand(1), expected)
+
+
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument")
+def test_every_option_of_torchs_data_loader_is_taken_or_refused_in_words(directory: Path) -> None:
+    expected = rows_of_epoch(directory, 0)
+    taken: dict[str, Any] = {
+        "dataset": None, "batch_size": 8, "num_workers": 2, "drop_last": False, "collate_fn": None, "pin_memory": True, "timeout": LONG_ENOUGH,
+        "worker_init_fn": _note_worker, "multiprocessing_context": "fork", "generator": torch.Generator(), "prefetch_factor": 3, "persistent_workers": True,
+        "pin_memory_device": "",
+    }  # fmt: skip
+    refused: dict[str, Any] = {"shuffle": True, "sampler": range(3), "batch_sampler": [[1]], "in_order": False}
+    assert {*taken, *refused} == set(inspect.signature(DataLoader.__init__).parameters) - {"self"}
+    for name in taken.keys() - {"dataset", "num_workers", "batch_size"}:
+        assert rows(ChunkLoader(ChunkDataset(directory, seed=3), 8, num_workers=2, **{name: taken[name]})) == expected, name
+    for name in refused:
+        with pytest.raises(lmemo.InvalidArgument, match="order of its data set"):
+            ChunkLoader(ChunkDataset(directory), 8, **{name: refused[name]})
+    for batch_size in (None, 0, -1, "8"):
+        with pytest.raises(lmemo.InvalidArgument, match="expected a whole number of at least 1"):
+            ChunkLoader(ChunkDataset(directory), batch_size)  # type: ignore[arg-type]
+    for dataset in (directory, ChunkDataset(directory).iterable(), [1, 2]):
+        with pytest.raises(lmemo.InvalidArgument, match="reads a ChunkDataset, not a"):
+            ChunkLoader(dataset, 8)  # type: ignore[arg-type]
+
+
+def _note_worker(worker: int) -> None:
+    os.environ["LMEMO_TEST_WORKER"] = str(worker)
+
+
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument")
+def test_options_that_speak_of_no_process_start_none(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(process: Any) -> None:
+        raise AssertionError(f"{process} was started")
+
+    monkeypatch.setattr("multiprocessing.process.BaseProcess.start", start)
+    for options in ({}, {"persistent_workers": True, "prefetch_factor": 4}, {"pin_memory": True}, {"generator": torch.Generator()}):
+        assert rows(ChunkLoader(ChunkDataset(directory, seed=3), 8, num_workers=2, **options)) == rows_of_epoch(directory, 0)
+    with pytest.raises(AssertionError, match="was started"):
+        list(ChunkLoader(ChunkDataset(directory), 8, num_workers=2, worker_init_fn=_note_worker))

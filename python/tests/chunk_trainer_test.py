@@ -16,7 +16,7 @@ from made_up_chunks import make_chunk_set
 from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
 
 import lmemo
-from lmemo.torch import BlockDiagonalCollator, ChunkDataset, TrainingRows
+from lmemo.torch import BlockDiagonalCollator, ChunkDataset, ChunkLoader, TrainingRows
 from lmemo.trainer import ChunkSetCallback, checkpoint_info
 from lmemo.training import TrainingPlan
 
@@ -194,3 +194,21 @@ def test_trainer_resumes_with_two_ranks_under_torchrun(tmp_path: Path) -> None:
     read = first.rows[:24] + [tuple(row) for _, rows in found for row in rows[: (steps - 3) * 8]]
     whole = set_rows(directory)
     assert Counter(read) <= whole and whole.total() - len(read) < 16
+
+
+class WithItsLoader(Trainer):  # type: ignore[misc]
+    """A Trainer whose own loader is a ChunkLoader, as Trainer's documentation tells to make one."""
+
+    def get_train_dataloader(self) -> Any:
+        return self.accelerator.prepare(self.loader)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_trainer_with_a_chunk_loader_of_its_own(tmp_path: Path, workers: int) -> None:
+    directory = make_chunk_set(tmp_path / "set", 1, 60)
+    dataset = ChunkDataset(directory, seed=1, columns=("input_ids", "labels", "position_ids"))
+    trainer = WithItsLoader(tiny_model(), arguments(tmp_path / "run", num_train_epochs=2), train_dataset=dataset)
+    trainer.loader = ChunkLoader(dataset, 4, num_workers=workers, persistent_workers=workers > 0, pin_memory=False)
+    trainer.train()
+    assert trainer.state.global_step == 2 * -(-len(trainer.loader) // 2)
+    assert trainer.state.epoch == 2
