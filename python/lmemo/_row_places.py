@@ -93,6 +93,9 @@ class RowPlaces:
         """Takes a state over; (epoch, consumed). The set may have grown since: the unread rows and the new ones follow."""
         if state.get("version") != VERSION:
             raise Incompatible(f"the state of a reader has version {state.get('version')}; this lmemo reads version {VERSION}")
+        missing = [name for name in self.state(0, 0) if name not in state]
+        if missing:
+            raise Incompatible(f"the state of a reader lacks {', '.join(missing)}; it was cut or made by something else")
         for name in ("split", "train_fraction"):
             if state[name] != getattr(self, name):
                 raise Incompatible(f"the state was saved with {name}={state[name]!r}, this reader has {getattr(self, name)!r}")
@@ -103,6 +106,10 @@ class RowPlaces:
                 f"and {self.all_rows} rows, is neither that set nor a continuation of it"
             )
         growths = [(int(before), int(read)) for before, read in state["growths"]]
+        if not (0 <= consumed <= int(state["rows"]) and epoch >= 0 and all(0 < before <= chunks and 0 <= read <= consumed for before, read in growths)):
+            raise Incompatible(f"the state of a reader was damaged: epoch {epoch}, {consumed} of {state['rows']} rows consumed, growths {growths}")
+        if state["order"] not in ORDERS.values() or min(int(state[name]) for name in ("block_rows", "window_blocks", "lanes")) < 1:
+            raise Incompatible(f"the state of a reader was damaged: order {state['order']!r}")
         if self.chunks > chunks and (consumed > 0 or growths):
             growths.append((chunks, consumed))
         self.seed, self.order = int(state["seed"]), str(state["order"])

@@ -62,6 +62,11 @@ class _Rows(Dataset[dict[str, Any]]):  # type: ignore[misc]
         unknown = [name for name in columns if name not in COLUMNS]
         if unknown or dtype not in (torch.int32, torch.int64):
             raise InvalidArgument(f"columns are {', '.join(COLUMNS)}, dtype is torch.int64 or torch.int32; got {list(columns)}, {dtype}")
+        if not columns or threads < 0 or max_bytes < 0 or not torch.iinfo(dtype).min <= pad_id <= torch.iinfo(dtype).max:
+            raise InvalidArgument(
+                f"at least one column, threads and max_bytes of at least 0 and a pad_id that {dtype} holds are expected; got {list(columns)}, {threads}, "
+                f"{max_bytes}, {pad_id}"
+            )
         self.chunk_set = chunk_set
         self.columns = tuple(columns)
         self.dtype = dtype
@@ -386,6 +391,8 @@ class ChunkDataset(_Rows):
 
     def set_epoch(self, epoch: int) -> None:
         """The order of another epoch, from its start. The epoch that a loaded state is in goes on where it was."""
+        if epoch < 0:
+            raise InvalidArgument(f"epoch is {epoch}; epochs are counted from 0 on")
         if epoch != self.epoch:
             self._shared[_EPOCH], self._shared[_START] = epoch, 0
             self._consumed = None

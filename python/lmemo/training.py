@@ -115,6 +115,9 @@ class TrainingPlan:
         Raises lmemo.Incompatible if the set is not the one of the checkpoint, grown or not.
         """
         state = dict(checkpoint_info)
+        missing = [name for name in ("global_step", "set", "chunks", "rows", "epoch", "consumed", "growths") if name not in state]
+        if missing:
+            raise Incompatible(f"the checkpoint says nothing of {', '.join(missing)}: take what ChunkSetCallback stores, or dataset.state_dict()")
         completed = int(state.pop("global_step"))
         chunk_rows = [int(rows) for rows in chunk_set.chunk_rows]
         rows, chunks_before, rows_before = sum(chunk_rows), int(state["chunks"]), int(state["rows"])

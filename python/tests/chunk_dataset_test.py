@@ -324,3 +324,23 @@ def test_ddp_with_torchrun(directory: Path, tmp_path: Path) -> None:
     expected = ChunkDataset(directory, seed=3)
     order = [expected[index]["input_ids"].tolist() for index in range(24)]
     assert [found[rank]["rows"][turn] for turn in range(12) for rank in range(2)] == order
+
+
+@pytest.mark.parametrize(
+    "damage", [{"consumed": -1}, {"consumed": 10**9}, {"epoch": -1}, {"growths": [[99, 5]]}, {"growths": [[1, 5]]}, {"order": "zzz"}, {"lanes": 0}, "consumed"]
+)
+def test_a_damaged_state_is_refused_and_changes_nothing(directory: Path, damage: dict[str, Any] | str) -> None:
+    dataset = ChunkDataset(directory, seed=3)
+    state, expected = dataset.state_dict(), dataset[0]["input_ids"].tolist()
+    broken = {name: value for name, value in state.items() if name != damage} if isinstance(damage, str) else {**state, **damage}
+    with pytest.raises(lmemo.Incompatible, match="state of a reader"):
+        dataset.load_state_dict(broken)
+    assert dataset.state_dict() == {**state, "consumed": 1} and dataset[0]["input_ids"].tolist() == expected
+
+
+@pytest.mark.parametrize("options", [{"columns": ()}, {"threads": -1}, {"max_bytes": -1}, {"pad_id": 1 << 40, "dtype": torch.int32}])
+def test_numbers_that_cannot_be_are_refused_in_words(directory: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(lmemo.InvalidArgument, match="at least one column"):
+        ChunkDataset(directory, **options)
+    with pytest.raises(lmemo.InvalidArgument, match="counted from 0"):
+        ChunkDataset(directory).set_epoch(-1)

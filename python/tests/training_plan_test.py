@@ -109,3 +109,8 @@ def test_steps_never_ask_for_more_rows_than_there_are(
     adapted = plan.adapt(info(Set(rows), 7, epoch, consumed), Set(rows, more) if more else Set(rows))
     left = (rows + more) * (epochs - epoch) - consumed
     assert adapted.remaining_steps * plan.global_batch <= left < (adapted.remaining_steps + 1) * plan.global_batch
+
+
+def test_a_checkpoint_that_says_too_little_is_refused() -> None:
+    with pytest.raises(lmemo.Incompatible, match="says nothing of set, chunks"):
+        TrainingPlan(rows=10).adapt({"global_step": 3}, Set(10))
