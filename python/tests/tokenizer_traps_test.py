@@ -309,6 +309,32 @@ def test_change_of_the_model(base: str, name: str, change: File) -> None:
     compare(content)
 
 
+BLANK_MARKS = {"type": "Metaspace", "replacement": "▁"}
+INCOMPLETE: list[File] = [
+    *({part: {"type": "ByteLevel", "add_prefix_space": True}} for part in ("pre_tokenizer", "post_processor", "decoder")),
+    *({part: {**BYTE_LEVEL, "use_regex": None}} for part in ("pre_tokenizer", "post_processor", "decoder")),
+    *({"post_processor": {**template("<s>", "A"), "special_tokens": {"<s>": token}}}
+      for token in ({"ids": [7], "tokens": ["<s>"]}, {"id": "<s>", "ids": [7]}, {"id": "<s>", "ids": [7], "tokens": [7]}, {"id": "<s>", "ids": 7, "tokens": []})),
+    {"decoder": {**BLANK_MARKS, "prepend_scheme": None}},
+    {"decoder": {"type": "Replace", "pattern": {"String": "a", "horoscope": 0}, "content": ""}},
+    {"truncation": truncation(direction=None)},
+    {"model": {"type": "Unigram", "vocab": [["a", 0.0]], "unk_id": 0, "byte_fallback": None}},
+    {"added_tokens": None},
+    {"version": None},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", INCOMPLETE, ids=str)
+def test_what_huggingface_refuses_is_refused(change: File) -> None:
+    assert compare({**word_level(), **change}) == "HF refused"
+
+
+def test_a_prefix_of_nothing_is_refused() -> None:
+    """HuggingFace loses count of its characters, and panics in the step behind."""
+    normalizer = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": ""}, {"type": "NFD"}]}
+    assert compare({**word_level(), "normalizer": normalizer}) == "refused"
+
+
 @pytest.mark.parametrize("as_pairs", [False, True])
 def test_merges_that_are_not_in_order_of_ids(as_pairs: bool) -> None:
     content = byte_level()

@@ -41,6 +41,12 @@ Status Fields::expect_only(std::initializer_list<std::string_view> names) const 
   return {};
 }
 
+Status Fields::expect_no_null(std::initializer_list<std::string_view> names) const {
+  for (const std::string_view name : names)
+    if (json_->contains(name) && !find(name)) return refusal(where(name), "expected a value, found null");
+  return {};
+}
+
 const Json* Fields::find(std::string_view name) const {
   const auto found = json_->find(name);
   return found == json_->end() || found->is_null() ? nullptr : &*found;
@@ -101,8 +107,8 @@ Result<size_t> Fields::word(std::string_view name, std::span<const std::string_v
 
 Result<size_t> Fields::word_or(std::string_view name, std::span<const std::string_view> words,
                                size_t otherwise) const {
-  if (!json_->contains(name)) return otherwise;  // A null is refused here, as HuggingFace does.
-  return word(name, words);
+  LMEMO_TRY(expect_no_null({name}));
+  return find(name) ? word(name, words) : otherwise;
 }
 
 Result<const Json*> Fields::list(std::string_view name) const {

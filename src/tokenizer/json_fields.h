@@ -29,6 +29,9 @@ class Fields {
   // Refuses an object with any other key: an option we do not know could change ids.
   Status expect_only(std::initializer_list<std::string_view> names) const;
 
+  // Refuses JSON's null under a name that may be left out: HuggingFace takes it for some of them, not for all.
+  Status expect_no_null(std::initializer_list<std::string_view> names) const;
+
   // Null if there is none; JSON's null counts as none.
   const nlohmann::json* find(std::string_view name) const;
   Result<const nlohmann::json*> get(std::string_view name) const;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tokenizer/json_fields.h"
+#include "tokenizer/reference/byte_level_options.h"
 #include "tokenizer/reference/decoder_steps.h"
 
 namespace lmemo::tokenizer {
@@ -25,6 +26,7 @@ Made make_metaspace(const Fields& fields) {
       fields.expect_only({"type", "replacement", "str_rep", "add_prefix_space", "prepend_scheme", "split"}));
   LMEMO_ASSIGN(std::string replacement, fields.character("replacement"));
   LMEMO_ASSIGN(const bool adds_prefix, fields.flag_or("add_prefix_space", true));
+  LMEMO_TRY(fields.expect_no_null({"prepend_scheme"}));
   LMEMO_ASSIGN(const std::optional<std::string> scheme, fields.optional_text("prepend_scheme"));
   const std::string word = scheme.value_or("always");
   if (word != "always" && word != "first" && word != "never")
@@ -42,6 +44,7 @@ Made make_replace(const Fields& fields) {
   if (const Json* regex = pattern.find("Regex"))
     return refusal(pattern.where("Regex"),
                    "decoder Replace with the regex " + regex->dump() + " is not implemented");
+  LMEMO_TRY(pattern.expect_only({"String"}));
   LMEMO_ASSIGN(std::string text, pattern.text("String"));
   LMEMO_ASSIGN(std::string content, fields.text("content"));
   if (text.empty()) return refusal(pattern.where("String"), "expected a text, found an empty one");
@@ -84,7 +87,7 @@ Made make_decoder(const Json& json, const std::string& where) {
   LMEMO_ASSIGN(const Fields fields, Fields::of(json, where));
   LMEMO_ASSIGN(const std::string type, fields.text("type"));
   if (type == "ByteLevel") {
-    LMEMO_TRY(fields.expect_only({"type", "add_prefix_space", "trim_offsets", "use_regex"}));
+    LMEMO_TRY(byte_level_options_in(fields));
     return made<ByteLevelDecoder>();
   }
   if (type == "WordPiece") {

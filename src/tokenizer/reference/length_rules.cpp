@@ -37,6 +37,7 @@ Result<std::optional<Truncation>> truncation_in(const Json& json, size_t added_c
   if (json.is_null()) return std::optional<Truncation>();
   LMEMO_ASSIGN(const Fields fields, Fields::of(json, where));
   LMEMO_TRY(fields.expect_only({"direction", "max_length", "strategy", "stride"}));
+  LMEMO_TRY(fields.expect_no_null({"direction"}));
   Truncation truncation;
   LMEMO_ASSIGN(truncation.max_length, fields.number("max_length", kMaxLength));
   if (fields.find("direction")) {

@@ -92,6 +92,7 @@ Result<Parts> parts_of(TokenizerDocument& document) {
   LMEMO_ASSIGN(const Fields fields, Fields::of(file, "top level"));
   LMEMO_TRY(fields.expect_only({"version", "truncation", "padding", "added_tokens", "normalizer",
                                 "pre_tokenizer", "post_processor", "decoder", "model"}));
+  LMEMO_TRY(fields.expect_no_null({"version", "added_tokens"}));
   LMEMO_ASSIGN(const std::optional<std::string> version, fields.optional_text("version"));
   if (version.value_or("1.0") != "1.0")
     return refusal("version", "expected \"1.0\", found " + shown(*version));

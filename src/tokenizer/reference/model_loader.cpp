@@ -67,6 +67,7 @@ Result<std::unique_ptr<Model>> make_wordlevel(const Fields& fields, ModelTables&
 
 Result<std::unique_ptr<Model>> make_unigram(const Fields& fields, ModelTables& tables) {
   LMEMO_TRY(fields.expect_only({"type", "unk_id", "byte_fallback", "vocab"}));
+  LMEMO_TRY(fields.expect_no_null({"byte_fallback"}));
   if (!tables.scored) return wrong_form(fields, "vocab", "an array");
   const std::vector<ScoredToken>& tokens = *tables.scored;
   std::optional<uint32_t> unk_id;

@@ -246,6 +246,8 @@ MadeNormalizer make_replace(const Fields& fields) {
 MadeNormalizer make_prepend(const Fields& fields) {
   LMEMO_TRY(fields.expect_only({"type", "prepend"}));
   LMEMO_ASSIGN(std::string prefix, fields.text("prepend"));
+  // HuggingFace loses count of its characters then, and panics in the next step.
+  if (prefix.empty()) return refusal(fields.where("prepend"), "expected a text, found an empty one");
   return made<Prepend>(std::move(prefix));
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tokenizer/json_fields.h"
+#include "tokenizer/reference/byte_level_options.h"
 
 namespace lmemo::tokenizer {
 namespace {
@@ -127,8 +128,10 @@ Result<SpecialIds> special_ids_in(const Fields& fields) {
   SpecialIds specials;
   for (const auto& [name, value] : json->items()) {
     LMEMO_ASSIGN(const Fields token, Fields::of(value, where + "." + name));
-    LMEMO_ASSIGN(const Json* ids, token.get("ids"));
-    if (!ids->is_array()) return refusal(token.where("ids"), "expected an array");
+    LMEMO_TRY(token.text("id"));
+    LMEMO_ASSIGN(const Json* ids, token.list("ids"));
+    LMEMO_ASSIGN(const Json* words, token.list("tokens"));
+    for (const Json& word : *words) LMEMO_TRY(text_in(word, token.where("tokens")));
     Ids& list = specials[name];
     for (const Json& id : *ids) {
       LMEMO_ASSIGN(const uint64_t number, number_in(id, kMaxId, token.where("ids")));
@@ -204,10 +207,7 @@ Result<std::unique_ptr<PostProcessor>> make_step(const Json& json, const std::st
   if (type == "BertProcessing") return make_frame(fields, false);
   if (type == "RobertaProcessing") return make_frame(fields, true);
   if (type == "ByteLevel") {
-    LMEMO_TRY(fields.expect_only({"type", "add_prefix_space", "trim_offsets", "use_regex"}));
-    LMEMO_TRY(fields.flag("add_prefix_space"));
-    LMEMO_TRY(fields.flag("trim_offsets"));
-    LMEMO_TRY(fields.flag_or("use_regex", true));
+    LMEMO_TRY(byte_level_options_in(fields));
     return std::unique_ptr<PostProcessor>(new ByteLevelProcessor);
   }
   if (type == "Sequence") {

@@ -1,5 +1,6 @@
 // Pre-tokenizers that cut at a pattern: ByteLevel, Split, Metaspace, CharDelimiterSplit.
 #include "tokenizer/reference/byte_characters.h"
+#include "tokenizer/reference/byte_level_options.h"
 #include "tokenizer/reference/pre_tokenizer_cutter.h"
 #include "tokenizer/reference/split_rules.h"
 #include "tokenizer/reference/utf8_chars.h"
@@ -113,14 +114,12 @@ Result<Regex> pattern_of(const Fields& fields) {
 }
 
 MadePreTokenizer make_byte_level(const Fields& fields) {
-  LMEMO_TRY(fields.expect_only({"type", "add_prefix_space", "use_regex", "trim_offsets"}));
-  LMEMO_ASSIGN(const bool adds_space, fields.flag("add_prefix_space"));
-  LMEMO_ASSIGN(const bool uses_regex, fields.flag_or("use_regex", true));
+  LMEMO_ASSIGN(const ByteLevelOptions options, byte_level_options_in(fields));
   std::optional<Regex> regex;
-  if (uses_regex) {
+  if (options.uses_regex) {
     LMEMO_ASSIGN(regex, Regex::compile(kGpt2Pattern));
   }
-  return std::unique_ptr<PreTokenizer>(std::make_unique<ByteLevel>(adds_space, std::move(regex)));
+  return std::unique_ptr<PreTokenizer>(std::make_unique<ByteLevel>(options.adds_space, std::move(regex)));
 }
 
 MadePreTokenizer make_split(const Fields& fields) {
