@@ -42,8 +42,8 @@ SPLIT_REGEXES = {
     "empty": r"\p{M}*",
 }
 REPLACES = [
-    ({"String": " "}, "▁"), ({"String": "''"}, '"'), ({"String": "a"}, ""), ({"String": ""}, "x"), ({"Regex": r" {2,}"}, " "),
-    ({"Regex": r"\s+"}, " "), ({"Regex": r"\p{M}*"}, "-"), ({"Regex": r"[\p{P}\p{S}]"}, " $1 "),
+    ({"String": " "}, "▁"), ({"String": "''"}, '"'), ({"String": "a"}, ""), ({"String": ""}, ""), ({"Regex": r" {2,}"}, " "),
+    ({"Regex": r"\s+"}, " "), ({"Regex": r"\p{M}*"}, ""), ({"Regex": r"[\p{P}\p{S}]"}, " $1 "),
     ({"Regex": r"\n"}, "\r\n"), ({"Regex": r"^\s+|\s+$"}, ""), ({"Regex": r"(?<!\n)\n(?!\n)"}, " "),
 ]  # fmt: skip
 BEHAVIORS = ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"]

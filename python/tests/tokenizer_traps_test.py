@@ -330,9 +330,16 @@ def test_what_huggingface_refuses_is_refused(change: File) -> None:
 
 
 def test_a_prefix_of_nothing_is_refused() -> None:
-    """HuggingFace loses count of its characters, and panics in the step behind."""
-    normalizer = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": ""}, {"type": "NFD"}]}
-    assert compare({**word_level(), "normalizer": normalizer}) == "refused"
+    """HuggingFace loses count of its characters, and panics in the step behind, or doubles the first one."""
+    assert compare({**byte_level(), "normalizer": {"type": "Prepend", "prepend": ""}}) == "refused"
+
+
+@pytest.mark.parametrize("pattern", [{"String": ""}, {"Regex": "^"}, {"Regex": "[ab]*"}, {"Regex": r"(?=\p{L})|x"}], ids=str)
+def test_what_is_put_in_where_nothing_was_is_refused(pattern: File) -> None:
+    """The same happens there."""
+    replace = {"type": "Replace", "pattern": pattern, "content": "x"}
+    assert compare({**byte_level(), "normalizer": replace}) == "refused"
+    assert compare({**byte_level(), "normalizer": {**replace, "content": ""}}) == "same"
 
 
 @pytest.mark.parametrize("as_pairs", [False, True])

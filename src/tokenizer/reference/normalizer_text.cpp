@@ -84,7 +84,6 @@ class Replace : public Normalizer {
       : pattern_(std::move(pattern)), content_(code_points_of(content)) {}
 
   std::string normalize(std::string_view utf8) const override {
-    if (utf8.empty()) return {};  // Where a pattern that may be empty would find something.
     const std::u32string text = code_points_of(utf8);
     std::u32string out;
     size_t end = 0;
@@ -240,13 +239,18 @@ MadeNormalizer make_replace(const Fields& fields) {
   LMEMO_TRY(fields.expect_only({"type", "pattern", "content"}));
   LMEMO_ASSIGN(Regex pattern, pattern_of(fields));
   LMEMO_ASSIGN(const std::string content, fields.text("content"));
+  // HuggingFace loses count of characters that are put in at the start of a text: the next step may panic or double
+  // what stands there.
+  if (pattern.may_be_empty() && !content.empty())
+    return refusal(fields.where("pattern"),
+                   "may match nothing; expected one that takes a character, or no content");
   return made<Replace>(std::move(pattern), content);
 }
 
 MadeNormalizer make_prepend(const Fields& fields) {
   LMEMO_TRY(fields.expect_only({"type", "prepend"}));
   LMEMO_ASSIGN(std::string prefix, fields.text("prepend"));
-  // HuggingFace loses count of its characters then, and panics in the next step.
+  // As with Replace.
   if (prefix.empty()) return refusal(fields.where("prepend"), "expected a text, found an empty one");
   return made<Prepend>(std::move(prefix));
 }

@@ -183,6 +183,7 @@ Regex Regex::literal(std::string_view utf8_text) {
     program.sets.emplace_back().add(c);
   }
   program.steps.emplace_back().op = Op::accept;
+  program.may_be_empty = utf8_text.empty();
   return Regex(std::move(program));
 }
 

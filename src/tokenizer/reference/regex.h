@@ -24,6 +24,9 @@ class Regex {
   // Matches exactly this text, wherever it stands.
   static Regex literal(std::string_view utf8_text);
 
+  // Whether it may match without taking a character.
+  bool may_be_empty() const { return program_.may_be_empty; }
+
   // From left to right, without overlap. An empty match directly behind another one does not count.
   std::vector<Match> find_all(std::u32string_view text) const;
 

@@ -53,6 +53,7 @@ class Compiler {
     LMEMO_TRY(step(Op::accept));
     program_.sets = std::move(tree.sets);
     program_.word = word_set();
+    program_.may_be_empty = may_be_empty(tree.root);
     return std::move(program_);
   }
 

@@ -38,6 +38,7 @@ struct RegexProgram {
   std::vector<RegexStep> steps;  // Starts at 0.
   std::vector<CodePointSet> sets;
   CodePointSet word;  // For word_edge; empty text unless it is used.
+  bool may_be_empty = false;
 };
 
 Result<RegexProgram> compile_regex(RegexTree tree);
