@@ -14,11 +14,13 @@ def huggingface_oracle(path: Path) -> tuple[str, list[str], Callable[[list[str]]
         import tokenizers
     except ImportError:
         raise ImportError("HuggingFace's tokenizers are not installed: pip install tokenizers") from None
+    from lmemo._huggingface import own_errors
     from lmemo._verdict import TRAPS
 
     tokenizer = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
 
     def encode(texts: list[str]) -> list[list[int]]:
-        return [encoding.ids for encoding in tokenizer.encode_batch(texts)]
+        with own_errors(texts):
+            return [encoding.ids for encoding in tokenizer.encode_batch(texts)]
 
     return f"tokenizers {tokenizers.__version__}", TRAPS, encode

@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "errors.h"
 #include "values.h"
 
 namespace nb = nanobind;
@@ -19,17 +20,6 @@ std::shared_ptr<nb::object> kept(nb::object object) {
             const nb::gil_scoped_acquire with_gil;
             delete owned;
           }};
-}
-
-template <typename Call>
-auto asked(Call call) -> Result<decltype(call())> {
-  const nb::gil_scoped_acquire with_gil;
-  try {
-    return call();
-  } catch (const std::exception& error) {
-    const std::string message = error.what();
-    return Error{ErrorCode::incompatible, message.substr(0, message.find("\n\nAt:"))};
-  }
 }
 
 RenderedChat chat_of(nb::handle made) {

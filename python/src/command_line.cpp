@@ -15,6 +15,7 @@
 #include "bindings.h"
 #include "chat_renderer.h"
 #include "cli/process_environment.h"
+#include "errors.h"
 #include "lmemo/version.h"
 #include "python_tokenizer.h"
 #include "values.h"
@@ -58,29 +59,6 @@ class InterruptNote {
   struct sigaction before_[2] = {};
   sigset_t mask_before_ = {};
 };
-
-// What an exception says, in a line. Where it was raised interests who works on lmemo, not who runs it.
-Error error_of(const nb::python_error& error) {
-  if (error.matches(PyExc_KeyboardInterrupt)) return {ErrorCode::interrupted, "interrupted"};
-  const std::string message = nb::str(error.value()).c_str();
-  if (error.matches(PyExc_OSError)) return {ErrorCode::io_error, message};
-  if (error.matches(PyExc_ValueError) || error.matches(PyExc_RuntimeError))
-    return {ErrorCode::incompatible, message};
-  return {ErrorCode::incompatible, nb::cast<std::string>(error.type().attr("__name__")) + ": " + message};
-}
-
-// Calls Python without letting an exception of it through.
-template <typename Call>
-auto asked(Call call) -> Result<decltype(call())> {
-  const nb::gil_scoped_acquire with_gil;
-  try {
-    return call();
-  } catch (nb::python_error& error) {
-    return error_of(error);
-  } catch (const std::exception& error) {
-    return Error{ErrorCode::incompatible, error.what()};
-  }
-}
 
 // `make(path)` gives (name, traps, encode), and encode(texts) a list of ids for each of them: lmemo/_oracle.py.
 Result<TokenOracle> oracle_of(nb::handle make, const std::filesystem::path& tokenizer) {

@@ -34,4 +34,13 @@ void raise_error(const Error& error) {
   throw nb::python_error();
 }
 
+Error error_of(const nb::python_error& error) {
+  if (error.matches(PyExc_KeyboardInterrupt)) return {ErrorCode::interrupted, "interrupted"};
+  const std::string message = nb::str(error.value()).c_str();
+  if (error.matches(PyExc_OSError)) return {ErrorCode::io_error, message};
+  if (error.matches(PyExc_ValueError) || error.matches(PyExc_RuntimeError))
+    return {ErrorCode::incompatible, message};
+  return {ErrorCode::incompatible, nb::cast<std::string>(error.type().attr("__name__")) + ": " + message};
+}
+
 }  // namespace lmemo::python

@@ -13,18 +13,6 @@ namespace nb = nanobind;
 namespace lmemo::python {
 namespace {
 
-// What Python says no to is an error like any other.
-template <typename Call>
-auto asked(Call call) -> decltype(call()) {
-  const nb::gil_scoped_acquire acquired;
-  try {
-    return call();
-  } catch (const std::exception& error) {
-    const std::string message = error.what();
-    return Error{ErrorCode::incompatible, message.substr(0, message.find("\n\nAt:"))};
-  }
-}
-
 nb::object tuple_of(const std::optional<TruncationOptions>& truncation) {
   if (!truncation) return nb::none();
   const nb::object length = truncation->max_length == TruncationOptions::kNoLimit
@@ -72,7 +60,7 @@ class PythonTokenizer final : public Tokenizer {
     });
   }
   Result<std::string> decode(std::span<const uint32_t> ids, const DecodeOptions& options) const override {
-    return asked([&]() -> Result<std::string> {
+    return asked([&] {
       nb::list list;
       for (const uint32_t id : ids) list.append(id);
       return nb::cast<std::string>(engine_.attr("decode")(list, options.skip_special_tokens));
@@ -80,16 +68,15 @@ class PythonTokenizer final : public Tokenizer {
   }
   size_t vocab_size() const override { return vocab_size_; }
   std::optional<uint32_t> token_to_id(std::string_view token) const override {
-    const auto id = asked([&]() -> Result<std::optional<uint32_t>> {
+    const auto id = asked([&] {
       return nb::cast<std::optional<uint32_t>>(
           engine_.attr("token_to_id")(nb::str(token.data(), token.size())));
     });
     return id.ok() ? *id : std::nullopt;
   }
   std::optional<std::string> id_to_token(uint32_t id) const override {
-    const auto token = asked([&]() -> Result<std::optional<std::string>> {
-      return nb::cast<std::optional<std::string>>(engine_.attr("id_to_token")(id));
-    });
+    const auto token =
+        asked([&] { return nb::cast<std::optional<std::string>>(engine_.attr("id_to_token")(id)); });
     return token.ok() ? *token : std::nullopt;
   }
   const Digest& identity() const override { return identity_; }

@@ -284,6 +284,23 @@ def test_files_that_end_a_process_in_huggingface_never_get_there() -> None:
         assert done.returncode == 1 and "lmemo.Incompatible" in done.stderr and complaint in done.stderr, done.stderr
 
 
+def test_the_command_says_in_a_line_what_huggingface_makes_of_a_text(tmp_path: Path) -> None:
+    """Its panics and ours about UTF-8, without the lines of Python that led there."""
+    counted_wrong = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": ""}, {"type": "NFD"}]}
+    tokenizer, text = tmp_path / "tokenizer.json", tmp_path / "a.txt"
+    tokenizer.write_text(json.dumps({**bert(), "normalizer": counted_wrong}))
+    for content, command, complaint in [
+        (b"ab\xff", ["tokenize", text, "-t", tokenizer], "text is not UTF-8 at byte 2"),
+        (b" ", ["tokenize", text, "-t", tokenizer], "HuggingFace tokenizers: index out of bounds"),
+        (b" ", ["tokenizer", "check", tokenizer, text], "HuggingFace tokenizers: index out of bounds"),
+    ]:
+        text.write_bytes(content)
+        done = subprocess.run([sys.executable, "-m", "lmemo", *command], capture_output=True, text=True, timeout=60)
+        last_line = done.stderr.strip().splitlines()[-1]
+        assert done.returncode == 1 and last_line.startswith("error: ") and complaint in last_line, done.stderr
+        assert "Traceback" not in done.stderr
+
+
 def test_a_file_of_ten_gigabytes_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     with path.open("wb") as file:
