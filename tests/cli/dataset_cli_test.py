@@ -157,7 +157,7 @@ def test_what_is_wrong_with_the_lines_is_told_line_by_line(lmemo: Lmemo) -> None
     failed = lmemo.run("dataset", "build", "-t", "model", "--train-file", "c.jsonl", "-o", "set", "-q")
     assert failed.returncode == 1
     assert failed.stderr.splitlines()[:3] == [
-        "error: incompatible: no line became a row (1 line)",
+        f"error: incompatible: no line became a row (1 line in {lmemo.directory / 'c.jsonl'})",
         f"  {lmemo.directory / 'c.jsonl'}:1: missing field: no field \"text\"",
         "the lines have: instruction, output; --text-field, --messages-field or --prompt-field and --completion-field name them",
     ]
