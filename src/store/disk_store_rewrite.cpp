@@ -172,14 +172,13 @@ DiskStore::Plan DiskStore::keep_all_locked(const SegmentPtr& segment) {
 
 // First, and with its mappings: on a full disk that makes the room for the copies of what stays of the others.
 Status DiskStore::remove_what_goes_whole(std::vector<Plan>& plans) {
-  const auto whole = std::stable_partition(plans.begin(), plans.end(), [](const Plan& plan) {
-    return std::any_of(plan.fates.begin(), plan.fates.end(), [](Fate fate) { return fate != Fate::drop; });
-  });
-  if (whole == plans.end()) return {};
+  const auto goes_whole = [](const Plan& plan) {
+    return std::all_of(plan.fates.begin(), plan.fates.end(), [](Fate fate) { return fate == Fate::drop; });
+  };
   Status removed;
-  for (auto plan = whole; plan != plans.end() && removed.ok(); ++plan)
-    removed = files_.remove(segments_path_ / plan->segment->name());
-  plans.erase(whole, plans.end());
+  for (const Plan& plan : plans)
+    if (removed.ok() && goes_whole(plan)) removed = files_.remove(segments_path_ / plan.segment->name());
+  if (std::erase_if(plans, goes_whole) == 0) return {};
   const Lock lock(mutex_);
   refresh_locked(true);
   return removed;
