@@ -127,4 +127,19 @@ TEST_CASE("what the quick way cannot do is left to the reference") {
   CHECK((*Tokenizer::from_json(file.dump()))->engine() == "reference");
 }
 
+TEST_CASE("without a token for the mark, a blank is the mark's three bytes") {
+  Json vocab = {{"<unk>", 256}, {"a", 257}, {"b", 258}, {"ab", 259}};
+  for (unsigned byte = 0; byte < 256; ++byte) vocab[byte_token(static_cast<unsigned char>(byte))] = byte;
+  const Json model = {{"type", "BPE"},        {"vocab", vocab},        {"merges", {"a b"}},
+                      {"unk_token", "<unk>"}, {"byte_fallback", true}, {"fuse_unk", true}};
+  const Json metaspace = {
+      {"type", "Metaspace"}, {"replacement", kBlankMark}, {"prepend_scheme", "never"}, {"split", true}};
+  for (const Json& file : {Json{{"model", model}, {"normalizer", blanks_to_marks()}},
+                           Json{{"model", model}, {"pre_tokenizer", metaspace}}}) {
+    const auto tokenizer = *Tokenizer::from_json(file.dump());
+    CHECK(tokenizer->engine() == "reference");
+    CHECK(*tokenizer->encode("ab b") == std::vector<uint32_t>{259, 0xE2, 0x96, 0x81, 258});
+  }
+}
+
 }  // namespace lmemo::tokenizer

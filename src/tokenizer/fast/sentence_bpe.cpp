@@ -89,6 +89,7 @@ std::unique_ptr<SentenceBpe> SentenceBpe::make(const Bpe& bpe, std::vector<Known
   if (!options.byte_fallback || options.ignore_merges || !options.continuing_subword_prefix.empty() ||
       !options.end_of_word_suffix.empty())
     return nullptr;
+  if (!bpe.id_of(kBlankMark)) return nullptr;  // It would become three bytes, and a blank one.
   std::optional<Vocab> vocab = vocab_of(bpe.vocabulary());
   if (!vocab) return nullptr;
 

@@ -26,7 +26,7 @@ std::unique_ptr<TextRewriter> make_blank_text(bool adds_blank);
 class SentenceBpe final : public PieceModel {
  public:
   // Null if the model is one that only the reference can do: without tokens for all bytes, with merges of them, with
-  // blanks in tokens.
+  // blanks in tokens, without a token for the mark.
   static std::unique_ptr<SentenceBpe> make(const Bpe& bpe, std::vector<KnownPiece>& known);
 
   // Requires: no "▁" in the piece.
