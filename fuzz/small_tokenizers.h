@@ -166,6 +166,10 @@ inline std::vector<std::pair<std::string, std::string>> small_tokenizers() {
   const Json punctuation = {{"type", "Punctuation"}, {"behavior", "Contiguous"}};
   const Json metaspace = {
       {"type", "Metaspace"}, {"replacement", "\xE2\x96\x81"}, {"prepend_scheme", "always"}, {"split", true}};
+  const auto unsplit_metaspace = [](const char* scheme) {
+    return Json{
+        {"type", "Metaspace"}, {"replacement", "\xE2\x96\x81"}, {"prepend_scheme", scheme}, {"split", false}};
+  };
   const auto sequence = [](std::vector<Json> parts) {
     return Json{{"type", "Sequence"}, {"pretokenizers", parts}};
   };
@@ -247,6 +251,10 @@ inline std::vector<std::pair<std::string, std::string>> small_tokenizers() {
       {"no split", none, byte_level, byte_level_model(false), none, bytes},
       {"llama2", prepend, none, sentence_piece_model(true), none, none},
       {"gemma", replace, merged, sentence_piece_model(true), none, none},
+      {"llama2 by metaspace", none, unsplit_metaspace("first"), sentence_piece_model(true), none, none},
+      {"llama2 by metaspace, always", none, unsplit_metaspace("always"), sentence_piece_model(true), none,
+       none},
+      {"llama2 in words", none, metaspace, sentence_piece_model(true), none, none},
       {"sentence piece with unk", none, metaspace, sentence_piece_model(false), none, none},
       {"bert",
        bert,

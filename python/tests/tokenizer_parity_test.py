@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from typing import Any
 
 import pytest
 
@@ -35,9 +37,12 @@ def first_difference(expected: list[int], found: list[int]) -> str:
 
 
 def assert_same(name: str, documents: list[str]) -> None:
-    huggingface = vocabularies.huggingface(name)
     ours = lmemo.Tokenizer.from_str(vocabularies.json_of(name))
     assert ours.engine != "huggingface"
+    assert_agree(vocabularies.huggingface(name), ours, documents)
+
+
+def assert_agree(huggingface: Any, ours: lmemo.Tokenizer, documents: list[str]) -> None:
     for special in (True, False):
         expected = [encoding.ids for encoding in huggingface.encode_batch(documents, add_special_tokens=special)]
         found = ours.encode_batch(documents, add_special_tokens=special, threads=2)
@@ -62,6 +67,27 @@ def test_prose_and_sources(name: str) -> None:
 def test_nasty_inputs(name: str) -> None:
     added = vocabularies.huggingface(name).get_added_tokens_decoder()
     assert_same(name, texts.nasty(seed=NAMES.index(name), special_tokens=[token.content for token in added.values()]))
+
+
+@pytest.mark.parametrize("options", [{}, {"legacy": True}, {"add_prefix_space": False}], ids=["first", "always", "never"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name in ("llama2", "mistral-v3")])
+def test_as_transformers_converts_it(name: str, options: dict[str, bool]) -> None:
+    """Of the file it keeps the model and the added tokens; Metaspace does the work of the normalizer."""
+    transformers = pytest.importorskip("transformers")
+    file = json.loads(vocabularies.json_of(name))
+    merges = [tuple(merge.split(" ") if isinstance(merge, str) else merge) for merge in file["model"]["merges"]]
+    converted = transformers.LlamaTokenizer(vocab=file["model"]["vocab"], merges=merges, **options)
+    converted.add_special_tokens({"additional_special_tokens": [token["content"] for token in file["added_tokens"]]})
+    converted.add_tokens(["tok", "\n\n"])
+    huggingface = converted.backend_tokenizer
+    metaspace = json.loads(huggingface.to_str())["pre_tokenizer"]
+    assert (metaspace["type"], metaspace["split"]) == ("Metaspace", False)
+    ours = lmemo.Tokenizer.from_hf(converted)
+    assert ours.engine == "fast"
+    documents = [text for _, text in texts.corpus()] + [text for _, text in texts.sources()] + texts.PROSE
+    added = huggingface.get_added_tokens_decoder()
+    documents += texts.nasty(seed=len(NAMES), special_tokens=[token.content for token in added.values()])
+    assert_agree(huggingface, ours, documents)
 
 
 @pytest.mark.parametrize("name", NAMES)

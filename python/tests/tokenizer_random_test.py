@@ -21,7 +21,7 @@ pytest.importorskip("tokenizers")
 sys.path.insert(0, str(Path(__file__).parent))
 
 from tokenizer_parts_test import BEHAVIORS, SPLIT_REGEXES, split  # noqa: E402
-from tokenizer_traps_test import BASES, SPECIAL, File, added, compare, padding, template, truncation  # noqa: E402
+from tokenizer_traps_test import BASES, SPECIAL, File, added, compare, padding, sentence_piece, template, truncation  # noqa: E402
 
 GROUPS = 8
 EACH = 10 * int(os.environ.get("LMEMO_TEST_SCALE", "100")) // 100
@@ -131,6 +131,20 @@ def tokenizer(rng: random.Random) -> File:
         model.update(ignore_merges=rng.random() < 0.2, fuse_unk=rng.random() < 0.5)
         model["unk_token"] = rng.choice([model["unk_token"], None, "a", "nowhere"])
     return content
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_random_marks_of_sentence_pieces(group: int) -> None:
+    """Where a text begins, and a stretch behind an added token, as each scheme of Metaspace has it."""
+    rng = random.Random(f"marks {SEED} {group}")
+    outcomes = []
+    for _ in range(max(2, EACH // 2)):
+        content = {**sentence_piece(), "normalizer": normalizer(rng) if rng.random() < 0.25 else None}
+        content["pre_tokenizer"] = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": rng.choice(["always", "first", "never"]), "split": rng.random() < 0.3}
+        names = ("single_word", "lstrip", "rstrip", "normalized", "special")
+        content["added_tokens"] = [added(rng.choice([*TOKENS, "▁", "a", "e"]), 0, **{name: rng.random() < 0.3 for name in names}) for _ in range(rng.randint(0, 4))]
+        outcomes.append(compare(content))
+    assert "same" in outcomes, outcomes
 
 
 @pytest.mark.parametrize("group", range(GROUPS))

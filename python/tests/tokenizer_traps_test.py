@@ -97,6 +97,12 @@ def sentence_piece() -> File:
     return file(model, normalizer=prepend, added_tokens=[added("<unk>", 0, special=True), added("<s>", len(vocab), special=True)])
 
 
+def sentence_piece_by_metaspace() -> File:
+    """As transformers 5 converts it, where the normalizer's work is Metaspace's."""
+    metaspace = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": False}
+    return {**sentence_piece(), "normalizer": None, "pre_tokenizer": metaspace}
+
+
 def word_piece() -> File:
     words = sorted({word.lower() for text in texts.PROSE[:3] for word in text.split()})
     vocab = ["[UNK]", "[CLS]", "[SEP]", *"abcdefgh", *("##" + c for c in "abcdefghijklmnop"), *words, "##ing", "un", "##do", "##able"]
@@ -120,7 +126,7 @@ def word_level() -> File:
 
 
 BASES: dict[str, Callable[[], File]] = {
-    "byte level": byte_level, "sentence piece": sentence_piece, "word piece": word_piece, "unigram": unigram, "word level": word_level,
+    "byte level": byte_level, "sentence piece": sentence_piece, "by metaspace": sentence_piece_by_metaspace, "word piece": word_piece, "unigram": unigram, "word level": word_level,
 }
 
 
@@ -207,7 +213,10 @@ COMMON: dict[str, File] = {
     "metaspace first": {"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": True}, "normalizer": None,
                         "added_tokens": [added("<tok>"), added("tok", normalized=True)]},
     "metaspace first, without split": {"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": False}},
+    "metaspace always, without split": {"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": False}, "normalizer": None,
+                                        "added_tokens": [added("<tok>", lstrip=True), added("tok", normalized=True), added("\n"), added("word", single_word=True)]},
     "metaspace never": {"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never", "split": True}},
+    "metaspace never, without split": {"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never", "split": False}, "normalizer": None},
     "metaspace first after a cut": {"normalizer": None, "pre_tokenizer": sequence({"type": "WhitespaceSplit"}, {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": True})},
     "metaspace first after strip": {"normalizer": {"type": "Strip", "strip_left": True, "strip_right": False},
                                     "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": True}},
@@ -232,6 +241,8 @@ OF_MODELS: list[tuple[str, str, File]] = [
     ("sentence piece", "no byte fallback", {"byte_fallback": False}),
     ("sentence piece", "unknown not fused", {"byte_fallback": False, "fuse_unk": False}),
     ("sentence piece", "no unk", {"byte_fallback": False, "unk_token": None}),
+    ("by metaspace", "no byte fallback", {"byte_fallback": False}),
+    ("by metaspace", "ignore merges", {"ignore_merges": True}),
     ("sentence piece", "no type", {"type": None}),
     ("word piece", "other prefix", {"continuing_subword_prefix": ""}),
     ("word piece", "short words", {"max_input_chars_per_word": 3}),

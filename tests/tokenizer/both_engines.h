@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <memory>
 #include <random>
 #include <string>
@@ -52,7 +53,7 @@ inline void check_nasty(const Engines& engines, std::mt19937& random, size_t cou
   for (size_t i = 0; i < count; ++i) engines.check(nasty_text(random, i % 20 == 0 ? 300 : 20));
 }
 
-// One text that is long enough to be cut between threads.
+// One text that is long enough to be cut, for one thread and for several: the ids of all of it at once.
 inline void check_long_text(const Engines& engines, std::mt19937& random) {
   std::string text;
   while (text.size() < 3'000'000) text += nasty_text(random, 20) + (random() % 2 ? "\n" : "x\ny");
@@ -60,6 +61,7 @@ inline void check_long_text(const Engines& engines, std::mt19937& random) {
   const auto alone = engines.fast->encode_batch(texts, {}, 1);
   const auto shared = engines.fast->encode_batch(texts, {}, 3);
   REQUIRE(alone.ok());
+  CHECK(std::ranges::equal(alone->ids, *engines.fast->encode(text)));
   CHECK(alone->ids == shared->ids);
   CHECK(alone->offsets == shared->offsets);
 }

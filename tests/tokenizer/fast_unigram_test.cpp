@@ -118,7 +118,7 @@ TEST_CASE("Unigram gives the reference's ids") {
   const std::string marks[] = {"▁", "_", "é"};
   for (size_t round = 0; round < static_cast<size_t>(test::scaled(24)); ++round) {
     const std::string& mark = marks[round % 3];
-    const Json words = metaspace(mark, round % 4 == 3 ? "never" : "always");
+    const Json words = metaspace(mark, round % 4 == 3 ? "never" : round % 4 == 1 ? "first" : "always");
     Json file = {{"model", unigram_model(random, 20 + round * 20, mark)},
                  {"pre_tokenizer", round % 2 == 0 ? behind_white_space(words) : words}};
     if (round % 3 == 1) file["normalizer"] = precompiled();
@@ -151,7 +151,9 @@ TEST_CASE("Unigram falls back to bytes as the reference does") {
 TEST_CASE("Unigram that only the reference can do is left to it") {
   std::mt19937 random(33);
   Json file = {{"model", unigram_model(random, 20, "▁")}, {"pre_tokenizer", metaspace("▁", "always")}};
-  SUBCASE("a start that has to be known") { file["pre_tokenizer"]["prepend_scheme"] = "first"; }
+  SUBCASE("a first word that has to be known") {
+    file["pre_tokenizer"] = behind_white_space(metaspace("▁", "first"));
+  }
   SUBCASE("words that are not cut") { file["pre_tokenizer"]["split"] = false; }
   SUBCASE("words without a mark between them") {
     file["pre_tokenizer"] = behind_white_space(metaspace("▁", "never"));

@@ -15,7 +15,7 @@ inline std::string nasty_text(std::mt19937& random, size_t max_bits) {
       "\u2028",     "\u00A0", "\u3000", "\u0085", "١", "😀", "\u200D", "hello", "World", "the", "ing", "    ",
       "<|", "|>",   "_",    ".",    ",",   "-",  "가", "가",  "क्", "ǅ",   "ʰ",      "aaaa",  "=====", "0x",
       "\v", "\f",   "\x1c", "\x7f", "'ll'd", " 's", "\n\n  \n x", ";\n/", "/*\n*/",
-      "ò",  "²",    "¼",    "⼠",    "‼"};
+      "ò",  "²",    "¼",    "⼠",    "‼",  "▁"};
   // clang-format on
   std::string text;
   for (size_t count = 1 + random() % max_bits; count > 0; --count) text += kBits[random() % std::size(kBits)];

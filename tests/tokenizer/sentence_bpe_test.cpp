@@ -77,6 +77,44 @@ TEST_CASE("SentencePiece-style BPE gives the reference's ids") {
   }
 }
 
+TEST_CASE("marks by Metaspace give the reference's ids, wherever a stretch begins") {
+  std::mt19937 random(25);
+  const auto added = [](const char* content, const char* flag) {
+    Json token = {{"id", 0},         {"content", content},  {"single_word", false}, {"lstrip", false},
+                  {"rstrip", false}, {"normalized", false}, {"special", true}};
+    token[flag] = true;
+    return token;
+  };
+  const std::vector<Json> normalizers = {
+      nullptr, nullptr, {{"type", "NFC"}}, {{"type", "Strip"}, {"strip_left", true}, {"strip_right", false}}};
+  for (const char* scheme : {"first", "always", "never"}) {
+    for (const bool splits : {false, true}) {
+      for (size_t round = 0; round < normalizers.size(); ++round) {
+        Json file = {{"model", sentence_model(random, 20 + round * 60)},
+                     {"normalizer", normalizers[round]},
+                     {"pre_tokenizer",
+                      {{"type", "Metaspace"},
+                       {"replacement", kBlankMark},
+                       {"prepend_scheme", scheme},
+                       {"split", splits}}}};
+        if (round > 0)
+          file["added_tokens"] = {added("<|", "special"),     added("a", "single_word"),
+                                  added("the", "normalized"), added("_", "lstrip"),
+                                  added(",", "rstrip"),       added("\n\n", "special")};
+        CAPTURE(file["pre_tokenizer"].dump());
+        CAPTURE(round);
+        const Engines engines(file);
+        check_nasty(engines, random, static_cast<size_t>(test::scaled(60)));
+        for (const char* text :
+             {"",     " ",    "  ",      "▁",        "▁ a▁the ▁", " <|",        "<|",
+              "<|<|", "<| ",  "<|▁b<|c", "b<| b<|b", "the",       "the the",    " the\u00E9",
+              "a a",  "_ _b", " _",      ", b",      ",",         " \n\n \n\nb"})
+          engines.check(text);
+      }
+    }
+  }
+}
+
 TEST_CASE("a long text is cut for threads where no token reaches, and gets one blank at its front") {
   std::mt19937 random(23);
   for (size_t round = 0; round < 4; ++round) {
@@ -91,7 +129,26 @@ TEST_CASE("a long text is cut for threads where no token reaches, and gets one b
     };
     if (round >= 2) file["added_tokens"] = {added("<|"), added("\n"), added("\n\n"), added("y")};
     test::check_long_text(Engines(file), random);
+    file["normalizer"] = nullptr;
+    file["pre_tokenizer"] = {{"type", "Metaspace"},
+                             {"replacement", kBlankMark},
+                             {"prepend_scheme", round % 2 == 1 ? "always" : "first"},
+                             {"split", round == 1}};
+    test::check_long_text(Engines(file), random);
   }
+}
+
+TEST_CASE("a long text is not cut where a token reaches once the text is normalized") {
+  std::mt19937 random(26);
+  Json model = sentence_model(random, 100);
+  for (const char* token : {"\n", "b", "\nb"})
+    if (!model["vocab"].contains(token)) model["vocab"][token] = model["vocab"].size();
+  model["merges"].push_back({"\n", "b"});
+  const Json metaspace = {
+      {"type", "Metaspace"}, {"replacement", kBlankMark}, {"prepend_scheme", "first"}, {"split", false}};
+  test::check_long_text(
+      Engines({{"model", model}, {"normalizer", {{"type", "Lowercase"}}}, {"pre_tokenizer", metaspace}}),
+      random);
 }
 
 TEST_CASE("BPE of words that are marked and cut gives the reference's ids") {
@@ -107,6 +164,7 @@ TEST_CASE("BPE of words that are marked and cut gives the reference's ids") {
     file["model"]["fuse_unk"] = round % 4 < 2;
     if (round % 3 == 0) file["model"]["unk_token"] = nullptr;
     if (round % 3 == 1) file["model"]["end_of_word_suffix"] = "</w>";
+    if (round % 4 == 2) file["pre_tokenizer"]["prepend_scheme"] = "first";
     if (round % 2 == 1)
       file["pre_tokenizer"] = {{"type", "Sequence"},
                                {"pretokenizers", {{{"type", "WhitespaceSplit"}}, file["pre_tokenizer"]}}};

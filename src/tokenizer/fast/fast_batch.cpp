@@ -264,7 +264,8 @@ class FastTokenizer::Batch {
       return note(task, task.first_text, checked_text(whole, 0, whole.unit_count, scratch).error());
     }
     if (task.part_begin == 0) ids.append(call_.frame.before);
-    const Status status = tokenizer_.encode_raw(*part, task.part_begin > 0, scratch, ids);
+    const auto place = task.part_begin == 0 ? StretchPlace::first : StretchPlace::continued;
+    const Status status = tokenizer_.encode_raw(*part, place, scratch, ids);
     if (!status.ok()) return note(task, task.first_text, status.error());
     if (task.part_end < whole.unit_count) return;
     ids.append(call_.frame.after);

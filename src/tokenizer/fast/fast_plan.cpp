@@ -160,15 +160,16 @@ bool replaces_blanks(const Json& step) {
          part_of(step, "content") == kBlankMark;
 }
 
-// Of a SentencePiece-style normalizer, blanks to "▁": whether it puts one before the text. Nothing if it is none.
-std::optional<bool> adds_blank_in(const Json& normalizer) {
-  if (replaces_blanks(normalizer)) return false;
+// A normalizer that makes blanks "▁", and perhaps puts one before the text.
+std::optional<MarkedTextOptions> marking_normalizer_of(const Json& normalizer) {
+  if (replaces_blanks(normalizer))
+    return MarkedTextOptions{.replacement = kBlankMarkChar, .front = FrontMark::none};
   if (!is_type(normalizer, "Sequence")) return std::nullopt;
   const Json& steps = part_of(normalizer, "normalizers");
   if (steps.size() != 2 || !is_type(steps[0], "Prepend") || part_of(steps[0], "prepend") != kBlankMark ||
       !replaces_blanks(steps[1]))
     return std::nullopt;
-  return true;
+  return MarkedTextOptions{.replacement = kBlankMarkChar, .front = FrontMark::prepended};
 }
 
 // After that normalizer there are no blanks to split at.
@@ -178,24 +179,6 @@ bool leaves_marked_text_whole(const Json& pre_tokenizer) {
       part_of(pre_tokenizer, "behavior") != "Removed" || !flag(pre_tokenizer, "invert", false);
   return is_type(pre_tokenizer, "Split") && part_of(part_of(pre_tokenizer, "pattern"), "String") == " " &&
          keeps_all;
-}
-
-std::optional<FastPlan> sentence_plan(const Json& file, const Parts& parts, const Bpe& bpe) {
-  FastPlan plan;
-  const std::optional<bool> adds_blank = adds_blank_in(part_of(file, "normalizer"));
-  if (!adds_blank || !leaves_marked_text_whole(part_of(file, "pre_tokenizer")) ||
-      parts.added_tokens.any_normalized())
-    return std::nullopt;
-  std::unique_ptr<SentenceBpe> model = SentenceBpe::make(bpe, plan.known);
-  if (!model) return std::nullopt;
-  plan.normalizer = make_blank_text(*adds_blank);
-  if (*adds_blank) plan.behind_cut = make_blank_text(false);
-  // Behind a newline that is an added token, a blank is put again.
-  plan.may_cut_at_lines = !*adds_blank || !parts.added_tokens.have_newlines();
-  plan.cuts_only_before = model->line_starts();
-  plan.splitter = model->splitter();
-  plan.model = std::move(model);
-  return plan;
 }
 
 std::optional<FastPlan> wordpiece_plan(const Json& file, const Parts& parts, const WordPiece& wordpiece) {
@@ -210,7 +193,7 @@ std::optional<FastPlan> wordpiece_plan(const Json& file, const Parts& parts, con
 }
 
 // Metaspace, or WhitespaceSplit and then Metaspace.
-std::optional<MarkedTextOptions> marked_text_of(const Json& pre_tokenizer) {
+std::optional<MarkedTextOptions> metaspace_of(const Json& pre_tokenizer) {
   const Json* metaspace = &pre_tokenizer;
   bool splits_at_white_space = false;
   if (is_type(pre_tokenizer, "Sequence")) {
@@ -219,21 +202,47 @@ std::optional<MarkedTextOptions> marked_text_of(const Json& pre_tokenizer) {
     splits_at_white_space = true;
     metaspace = &steps[1];
   }
-  if (!is_type(*metaspace, "Metaspace") || !flag(*metaspace, "split", true)) return std::nullopt;
+  if (!is_type(*metaspace, "Metaspace")) return std::nullopt;
   const Json& scheme = part_of(*metaspace, "prepend_scheme");
-  if (!scheme.is_null() && scheme != "always" && scheme != "never")
-    return std::nullopt;  // "first" has to know the start.
   return MarkedTextOptions{
       .replacement = char_at(part_of(*metaspace, "replacement").get_ref<const std::string&>(), 0),
       .splits_at_white_space = splits_at_white_space,
-      .marks_start = scheme != "never"};
+      .splits_at_marks = flag(*metaspace, "split", true),
+      .front = scheme == "never"   ? FrontMark::none
+               : scheme == "first" ? FrontMark::of_text
+                                   : FrontMark::of_stretch};
+}
+
+// Marks by the normalizer or by Metaspace: newer files of the same models have the latter.
+std::optional<FastPlan> sentence_plan(const Json& file, const Parts& parts, const Bpe& bpe) {
+  FastPlan plan;
+  const Json& pre_tokenizer = part_of(file, "pre_tokenizer");
+  std::optional<MarkedTextOptions> options = marking_normalizer_of(part_of(file, "normalizer"));
+  if (options) {
+    if (!leaves_marked_text_whole(pre_tokenizer) || parts.added_tokens.any_normalized()) return std::nullopt;
+  } else {
+    options = metaspace_of(pre_tokenizer);
+    if (!options || options->replacement != kBlankMarkChar) return std::nullopt;
+    plan.normalizer = normalizing_of(part_of(file, "normalizer"), parts.normalizer.get()).rewriter;
+  }
+  std::unique_ptr<SentenceBpe> model = SentenceBpe::make(bpe, plan.known);
+  plan.marker = make_marked_text(*options);
+  if (!model || !plan.marker) return std::nullopt;
+  // Behind a newline that is an added token, a stretch is marked again.
+  const bool marks_stretches =
+      options->front == FrontMark::of_stretch || options->front == FrontMark::prepended;
+  plan.may_cut_at_lines = !plan.normalizer && !(marks_stretches && parts.added_tokens.have_newlines());
+  plan.cuts_only_before = model->line_starts();
+  plan.splitter = model->splitter(options->splits_at_marks);
+  plan.model = std::move(model);
+  return plan;
 }
 
 // `make_model` gets what stands for a mark in tokens.
 template <typename MakeModel>
 std::optional<FastPlan> marked_plan(const Json& file, const Parts& parts, MakeModel make_model) {
-  const std::optional<MarkedTextOptions> options = marked_text_of(part_of(file, "pre_tokenizer"));
-  if (!options) return std::nullopt;
+  const std::optional<MarkedTextOptions> options = metaspace_of(part_of(file, "pre_tokenizer"));
+  if (!options || !options->splits_at_marks) return std::nullopt;
   Normalizing normalizing = normalizing_of(part_of(file, "normalizer"), parts.normalizer.get());
   FastPlan plan;
   plan.normalizer = std::move(normalizing.rewriter);

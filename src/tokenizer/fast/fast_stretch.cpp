@@ -155,13 +155,14 @@ class FastTokenizer::Block {
   PieceTable::Key text_keys_[kPieces];  // Of those that have one.
 };
 
-Status FastTokenizer::encode_stretch(std::string_view stretch, Scratch& scratch, IdBuffer& ids) const {
+Status FastTokenizer::encode_stretch(std::string_view stretch, StretchPlace place, Scratch& scratch,
+                                     IdBuffer& ids) const {
   if (stretch.empty()) return {};
   if (plan_.adds_space && stretch.front() != ' ') {
     scratch.spaced.assign(1, ' ').append(stretch);
     stretch = scratch.spaced;
   }
-  if (plan_.marker) stretch = plan_.marker->rewrite(stretch, scratch.spaced);
+  if (plan_.marker) stretch = plan_.marker->mark(stretch, place, scratch.spaced);
   if (stretch.size() >= kMaxStretch)
     return Error{ErrorCode::invalid_argument, "a text of " + std::to_string(stretch.size()) +
                                                   " bytes without an added token; expected less than 4 GiB"};

@@ -87,7 +87,7 @@ Status FastTokenizer::encode_text(std::string_view text, const Call& call, Scrat
                                   IdBuffer& ids) const {
   const size_t first = ids.size();
   if (call.is_simple()) ids.append(call.frame.before);
-  LMEMO_TRY(encode_raw(text, false, scratch, ids));
+  LMEMO_TRY(encode_raw(text, StretchPlace::first, scratch, ids));
   if (call.is_simple()) {
     ids.append(call.frame.after);
   } else {
@@ -97,13 +97,10 @@ Status FastTokenizer::encode_text(std::string_view text, const Call& call, Scrat
 }
 
 // Added tokens of the raw text, and what lies between them.
-Status FastTokenizer::encode_raw(std::string_view text, bool is_behind_cut, Scratch& scratch,
+Status FastTokenizer::encode_raw(std::string_view text, StretchPlace place, Scratch& scratch,
                                  IdBuffer& ids) const {
-  const TextRewriter* const normalizer = plan_.normalizer.get();
-  const TextRewriter* const at_start =
-      is_behind_cut && plan_.behind_cut ? plan_.behind_cut.get() : normalizer;
   if (!parts_.added_tokens.has_raw(text))
-    return text.empty() ? Status() : encode_segment(text, at_start, scratch, ids);
+    return text.empty() ? Status() : encode_segment(text, place, scratch, ids);
   LMEMO_ASSIGN(const std::vector<Segment> segments, parts_.added_tokens.split_raw(text));
   for (const Segment& segment : segments) {
     if (segment.start == segment.end) continue;
@@ -111,24 +108,30 @@ Status FastTokenizer::encode_raw(std::string_view text, bool is_behind_cut, Scra
       ids.append(*segment.id);
     } else {
       LMEMO_TRY(encode_segment(text.substr(segment.start, segment.end - segment.start),
-                               segment.start == 0 ? at_start : normalizer, scratch, ids));
+                               segment.start == 0 ? place : StretchPlace::later, scratch, ids));
     }
   }
   return {};
 }
 
 // Normalizes, and goes on with the added tokens of normalized text and what lies between them.
-Status FastTokenizer::encode_segment(std::string_view text, const TextRewriter* normalizer, Scratch& scratch,
+Status FastTokenizer::encode_segment(std::string_view text, StretchPlace place, Scratch& scratch,
                                      IdBuffer& ids) const {
-  if (normalizer) text = normalizer->rewrite(text, scratch.normalized);
-  if (!parts_.added_tokens.has_normalized(text)) return encode_stretch(text, scratch, ids);
+  if (plan_.normalizer) {
+    const bool tells = plan_.marker && plan_.marker->tells_first_from_later();
+    if (tells && place == StretchPlace::first && parts_.normalizer->drops_start(text))
+      place = StretchPlace::later;
+    text = plan_.normalizer->rewrite(text, scratch.normalized);
+  }
+  if (!parts_.added_tokens.has_normalized(text)) return encode_stretch(text, place, scratch, ids);
   LMEMO_ASSIGN(const std::vector<Segment> segments, parts_.added_tokens.split_normalized(text));
   for (const Segment& segment : segments) {
     if (segment.start == segment.end) continue;
     if (segment.id) {
       ids.append(*segment.id);
     } else {
-      LMEMO_TRY(encode_stretch(text.substr(segment.start, segment.end - segment.start), scratch, ids));
+      LMEMO_TRY(encode_stretch(text.substr(segment.start, segment.end - segment.start),
+                               segment.start == 0 ? place : StretchPlace::later, scratch, ids));
     }
   }
   return {};

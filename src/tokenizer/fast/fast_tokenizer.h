@@ -12,6 +12,7 @@
 
 #include "tokenizer/fast/id_buffer.h"
 #include "tokenizer/fast/long_piece_table.h"
+#include "tokenizer/fast/marked_text.h"
 #include "tokenizer/fast/piece_model.h"
 #include "tokenizer/fast/piece_splitter.h"
 #include "tokenizer/fast/piece_table.h"
@@ -24,11 +25,10 @@ namespace lmemo::tokenizer {
 // How a tokenizer.json is done quickly.
 struct FastPlan {
   std::unique_ptr<TextRewriter> normalizer;  // Null: none.
-  std::unique_ptr<TextRewriter> marker;      // Of a stretch, before it is split. Null: none.
+  std::unique_ptr<StretchMarker> marker;     // Before a stretch is split. Null: none.
   bool adds_space = false;                   // Before a stretch that does not begin with one.
   bool may_cut_at_lines = false;  // A long text may be cut behind a newline between two visible characters.
   std::optional<std::bitset<128>> cuts_only_before;  // These ASCII characters, then. None: any.
-  std::unique_ptr<TextRewriter> behind_cut;          // The normalizer of what goes on there. Null: the same.
   std::unique_ptr<PieceSplitter> splitter;
   std::unique_ptr<PieceModel> model;
   std::vector<KnownPiece> known = {};  // Before the first text.
@@ -84,11 +84,10 @@ class FastTokenizer final : public ReferenceTokenizer {
 
   // Requires: UTF-8.
   Status encode_text(std::string_view text, const Call& call, Scratch& scratch, IdBuffer& ids) const;
-  // `is_behind_cut`: a part of a text, but not the first.
-  Status encode_raw(std::string_view text, bool is_behind_cut, Scratch& scratch, IdBuffer& ids) const;
-  Status encode_segment(std::string_view text, const TextRewriter* normalizer, Scratch& scratch,
-                        IdBuffer& ids) const;
-  Status encode_stretch(std::string_view stretch, Scratch& scratch, IdBuffer& ids) const;
+  // `place`: of the front of the text, or of a part of it. Never `later`.
+  Status encode_raw(std::string_view text, StretchPlace place, Scratch& scratch, IdBuffer& ids) const;
+  Status encode_segment(std::string_view text, StretchPlace place, Scratch& scratch, IdBuffer& ids) const;
+  Status encode_stretch(std::string_view stretch, StretchPlace place, Scratch& scratch, IdBuffer& ids) const;
 
   FastPlan plan_;  // Constant after construction.
   const Frame plain_frame_, special_frame_;

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
 #endif
 
+#include "tokenizer/fast/text_rewriter.h"
 #include "tokenizer/reference/utf8_chars.h"
 #include "tokenizer/unicode/code_points.h"
 #include "tokenizer/unicode/properties.h"
@@ -17,26 +19,65 @@ namespace {
 
 constexpr char kMark = ' ';
 
-class MarkedText final : public TextRewriter {
+// Marks for blanks, and perhaps one at the front.
+class BlankText final : public StretchMarker {
  public:
-  explicit MarkedText(const MarkedTextOptions& options) : options_(options) {
+  BlankText(std::string replacement, FrontMark front) : replacement_(std::move(replacement)), front_(front) {}
+
+  std::string_view mark(std::string_view stretch, StretchPlace place, std::string& scratch) const override {
+    size_t mark = stretch.find(replacement_);
+    const bool is_marked = mark == 0 || stretch.front() == kMark;
+    const bool adds_mark = gets_mark(place) && (!is_marked || front_ == FrontMark::prepended);
+    if (!adds_mark && mark == std::string_view::npos) return stretch;
+    ScratchWriter out(scratch, stretch.size() + 1);
+    if (adds_mark) *out.at++ = kMark;
+    const auto copy = [&](std::string_view part) {
+      std::memcpy(out.at, part.data(), part.size());
+      out.at += part.size();
+    };
+    size_t copied = 0;
+    for (; mark != std::string_view::npos; mark = stretch.find(replacement_, copied)) {
+      copy(stretch.substr(copied, mark - copied));
+      *out.at++ = kMark;
+      copied = mark + replacement_.size();
+    }
+    copy(stretch.substr(copied));
+    return out.view();
+  }
+
+  bool tells_first_from_later() const override { return front_ == FrontMark::of_text; }
+
+ private:
+  bool gets_mark(StretchPlace place) const {
+    if (front_ == FrontMark::of_text) return place == StretchPlace::first;
+    return front_ != FrontMark::none && place != StretchPlace::continued;
+  }
+
+  const std::string replacement_;
+  const FrontMark front_;
+};
+
+// Words between white space. A stretch is cut behind a newline, so that all places are the same.
+class MarkedText final : public StretchMarker {
+ public:
+  explicit MarkedText(char32_t replacement) : replacement_(replacement) {
     const auto note = [&](char32_t c, FirstByte is_ascii) {
       const auto first = static_cast<unsigned char>(utf8_of(std::u32string_view(&c, 1))[0]);
       first_bytes_[first] = c < 0x80 ? is_ascii : kLooked;
     };
-    if (options.splits_at_white_space)
-      for (const auto& [first, last, properties] : property_ranges())
-        if (properties.flags & kSpace)
-          for (char32_t c = first; c <= last; ++c) note(c, kBetween);
-    note(options.replacement, kMarking);
+    for (const auto& [first, last, properties] : property_ranges())
+      if (properties.flags & kSpace)
+        for (char32_t c = first; c <= last; ++c) note(c, kBetween);
+    note(replacement, kMarking);
   }
 
-  std::string_view rewrite(std::string_view text, std::string& scratch) const override {
-    ScratchWriter out(scratch, text.size() + 1);  // A mark has its room in what it stands for; but the first.
+  std::string_view mark(std::string_view stretch, StretchPlace, std::string& scratch) const override {
+    ScratchWriter out(scratch,
+                      stretch.size() + 1);  // A mark has its room in what it stands for; but the first.
     char* to = out.at;
-    const char* at = text.data();
-    const char* const end = at + text.size();
-    bool is_start = options_.marks_start;  // Of what gets a mark.
+    const char* at = stretch.data();
+    const char* const end = at + stretch.size();
+    bool is_start = true;  // Of what gets a mark.
     while (at < end) {
 #if defined(__x86_64__)
       if (knows_blocks_ && end - at >= 16) {
@@ -97,12 +138,12 @@ class MarkedText final : public TextRewriter {
   FirstByte kind_of(std::string_view rest, size_t& byte_count) const {
     byte_count = char_bytes(rest, 0);
     const char32_t c = char_at(rest, 0);
-    if (c == options_.replacement) return kMarking;
-    return options_.splits_at_white_space && has_flag(c, kSpace) ? kBetween : kPlain;
+    if (c == replacement_) return kMarking;
+    return has_flag(c, kSpace) ? kBetween : kPlain;
   }
 
-  const MarkedTextOptions options_;
-  const bool knows_blocks_ = options_.splits_at_white_space && options_.replacement >= 0x80;
+  const char32_t replacement_;
+  const bool knows_blocks_ = replacement_ >= 0x80;
   std::array<FirstByte, 256> first_bytes_{};
 };
 
@@ -151,11 +192,12 @@ class MarkSplitter final : public PieceSplitter {
 
 }  // namespace
 
-std::unique_ptr<TextRewriter> make_marked_text(const MarkedTextOptions& options) {
+std::unique_ptr<StretchMarker> make_marked_text(const MarkedTextOptions& options) {
   if (has_flag(options.replacement, kSpace)) return nullptr;
-  if (options.splits_at_white_space && !options.marks_start)
-    return nullptr;  // Words would run into each other.
-  return std::make_unique<MarkedText>(options);
+  if (!options.splits_at_white_space)
+    return std::make_unique<BlankText>(utf8_of(std::u32string(1, options.replacement)), options.front);
+  if (options.front != FrontMark::of_stretch) return nullptr;  // Words would run into each other.
+  return std::make_unique<MarkedText>(options.replacement);
 }
 
 std::unique_ptr<PieceSplitter> make_mark_splitter() { return std::make_unique<MarkSplitter>(); }

@@ -1,7 +1,7 @@
-// SentencePiece-style BPE (Llama-2, Gemma): no pre-tokenizer, blanks are "▁", unknown characters become bytes.
+// SentencePiece-style BPE (Llama-2, Gemma): blanks are "▁", unknown characters become bytes.
 //
-// The text keeps its blanks here; the tokens have them instead of "▁". Merges may reach over words, so the text is cut
-// where no token has the two characters on both sides.
+// The text keeps its blanks here (marked_text.h); the tokens have them instead of "▁". Merges may reach over words, so
+// the text is cut where no token has the two characters on both sides.
 #pragma once
 
 #include <array>
@@ -12,16 +12,13 @@
 #include "tokenizer/fast/merge_encoder.h"
 #include "tokenizer/fast/piece_model.h"
 #include "tokenizer/fast/piece_splitter.h"
-#include "tokenizer/fast/text_rewriter.h"
 #include "tokenizer/reference/bpe.h"
 
 namespace lmemo::tokenizer {
 
 // "▁", which stands for a blank.
 inline constexpr std::string_view kBlankMark = "\xE2\x96\x81";
-
-// What the normalizer of such a tokenizer does: all blanks stand for "▁", and one is put before the text if asked for.
-std::unique_ptr<TextRewriter> make_blank_text(bool adds_blank);
+inline constexpr char32_t kBlankMarkChar = U'\u2581';
 
 class SentenceBpe final : public PieceModel {
  public:
@@ -32,7 +29,8 @@ class SentenceBpe final : public PieceModel {
   // Requires: no "▁" in the piece.
   Status encode(std::string_view piece, IdBuffer& out) const override;
 
-  std::unique_ptr<PieceSplitter> splitter() const;
+  // `cuts_at_marks`: also before each blank.
+  std::unique_ptr<PieceSplitter> splitter(bool cuts_at_marks) const;
   // ASCII characters that no token has behind a newline.
   std::bitset<128> line_starts() const { return ~borders_->has_pair['\n']; }
 
@@ -41,6 +39,7 @@ class SentenceBpe final : public PieceModel {
     CharBorders beyond_ascii;
     std::array<std::bitset<128>, 128> has_pair;  // Of two ASCII characters.
   };
+  template <bool kCutsAtMarks>
   class Splitter;
 
   SentenceBpe(MergeEncoder merges, std::shared_ptr<const Borders> borders, std::array<uint32_t, 256> byte_ids)
