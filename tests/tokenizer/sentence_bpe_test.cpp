@@ -25,6 +25,7 @@ Json sentence_model(std::mt19937& random, size_t merge_count) {
   };
   add("<unk>");
   for (unsigned byte = 0; byte < 256; ++byte) add(byte_token(static_cast<unsigned char>(byte)));
+  add(std::string(kBlankMark));  // As every real file has it.
   Json merges = Json::array();
   for (size_t i = 0; i < merge_count; ++i) {
     const std::string text = marked(test::nasty_text(random, 2));
