@@ -92,6 +92,7 @@ class UnifiedCache:
         self.logit_top_k = logit_top_k
         self.logit_positions = logit_positions
         self._layers: list[int] | None = None
+        self._cached = CachedExtractor(_Pass(self, None))
 
     @property
     def model(self) -> Any:
@@ -142,7 +143,7 @@ class UnifiedCache:
     def get_activations(self, prompts: Sequence[str], remote: bool | None = None) -> tuple[Any, Any]:
         """Pooled vectors (prompts, layers × dim) and None; without `cache_pooled` states (prompts, tokens, layers × dim) and the attention mask,
         padded on the right."""
-        extracted = CachedExtractor(_Pass(self, None)).extract(prompts, self.remote if remote is None else remote)
+        extracted = self._cached.extract(prompts, self.remote if remote is None else remote)
         assert extracted is not None
         states, mask = extracted
         return (states.flatten(1), None) if self.cache_pooled else (states, mask)
